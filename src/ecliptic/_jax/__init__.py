@@ -1,0 +1,53 @@
+"""The one room that touches unstable JAX.
+
+Everything that Ecliptic takes from `jax._src`, `jax.core`, `jax.interpreters`, `jax.extend` or
+`jax.lib` is a row of the table below: where it comes from, since which JAX, why it is needed.
+A name is looked up at its first use, so that a JAX release that moves it breaks one feature and
+never the import. Each row is checked by a test in `tests/unit/_jax/`.
+"""
+
+import importlib
+from typing import Any, NamedTuple
+
+
+class Borrowed(NamedTuple):
+    """Where a borrowed name lives.
+
+    Args:
+        module: the module of JAX that holds the name.
+        name: the attribute in that module.
+        since: the oldest JAX in which it was seen.
+        why: what Ecliptic needs it for.
+    """
+
+    module: str
+    name: str
+    since: str
+    why: str
+
+
+BORROWED: dict[str, Borrowed] = {
+    "Tracer": Borrowed("jax.core", "Tracer", "0.4", "tell traced values from concrete ones"),
+    "is_vmappable": Borrowed(
+        "jax._src.interpreters.batching", "is_vmappable", "0.4.38",
+        "`jax.vmap` treats registered vmappable types as leaves; there is no public way to ask",
+    ),
+    "TypedNdArray": Borrowed(
+        "jax._src.literals", "TypedNdArray", "0.7", "literal arrays inside traces are arrays"
+    ),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    row = BORROWED.get(name)
+    if row is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        value = getattr(importlib.import_module(row.module), row.name)
+    except (ImportError, AttributeError) as error:
+        raise ImportError(
+            f"JAX has no {row.module}.{row.name} any more, which Ecliptic needs to {row.why}. "
+            "This version of JAX is newer than this version of Ecliptic supports."
+        ) from error
+    globals()[name] = value
+    return value

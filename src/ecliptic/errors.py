@@ -1,0 +1,116 @@
+"""Every exception and warning that Ecliptic raises.
+
+```
+EclipticError
+├── TreeError                 a PyTree is not what the function was told
+│   ├── StructureError        (ValueError)  two trees, or a tree and its specification, do not fit
+│   ├── LeafError             (TypeError)   a leaf has a type that cannot be used here
+│   ├── SelectionError        (ValueError)  `tree_at`'s `where` does not pick what it must
+│   └── PathError             (ValueError)  a path cannot be read, or matches nothing
+├── ModuleError               a class or an instance breaks the rules of Modules
+│   ├── DefinitionError       (TypeError)   the class statement itself is wrong
+│   ├── AbstractError         (TypeError)   an abstract class was instantiated
+│   ├── InitialisationError   (TypeError)   `__init__` left a field unset, or set what it must not
+│   ├── UnhashableError       (TypeError)   `hash(module)` met a value without a hash
+│   └── FrozenError           (dataclasses.FrozenInstanceError)  assignment after initialisation
+├── TransformError            a filtered transformation got something that it cannot use
+│   ├── ArgumentError         (ValueError)  an argument or option has a wrong value
+│   ├── ArgumentTypeError     (TypeError)   an argument or option has a wrong type
+│   └── StaticError           (TypeError)   a static value cannot be compared from call to call
+├── LayerError                a layer got an input that it cannot use
+│   ├── ShapeError            (ValueError)  the shape is wrong
+│   └── LayerArgumentError    (ValueError)  another argument is wrong or missing
+└── SerialisationError        (RuntimeError)  a file does not hold what its skeleton says
+
+EclipticWarning               (UserWarning) a probable mistake that still has a meaning
+```
+
+Each class that has a built-in counterpart derives from it too, so `except ValueError` works as
+it does elsewhere in the field. This module imports nothing of Ecliptic.
+"""
+
+import dataclasses
+
+
+class EclipticError(Exception):
+    """Base class of all exceptions of Ecliptic."""
+
+
+class TreeError(EclipticError):
+    """A PyTree is not what the function was told."""
+
+
+class StructureError(TreeError, ValueError):
+    """Two PyTrees, or a PyTree and its specification, do not fit."""
+
+
+class LeafError(TreeError, TypeError):
+    """A leaf has a type that cannot be used here."""
+
+
+class SelectionError(TreeError, ValueError):
+    """The `where` of `tree_at` does not pick what it must."""
+
+
+class PathError(TreeError, ValueError):
+    """A path cannot be read, or it matches nothing."""
+
+
+class ModuleError(EclipticError):
+    """A Module class or instance breaks the rules of Modules."""
+
+
+class DefinitionError(ModuleError, TypeError):
+    """The class statement of a Module is wrong."""
+
+
+class AbstractError(ModuleError, TypeError):
+    """An abstract Module was instantiated."""
+
+
+class InitialisationError(ModuleError, TypeError):
+    """Initialisation left a field unset, or set something that it must not."""
+
+
+class UnhashableError(ModuleError, TypeError):
+    """`hash(module)` met a value that has no hash."""
+
+
+class FrozenError(ModuleError, dataclasses.FrozenInstanceError):
+    """A Module was assigned to after its initialisation."""
+
+
+class TransformError(EclipticError):
+    """A filtered transformation got something that it cannot use."""
+
+
+class ArgumentError(TransformError, ValueError):
+    """An argument or option of a transformation has a wrong value."""
+
+
+class ArgumentTypeError(TransformError, TypeError):
+    """An argument or option of a transformation has a wrong type."""
+
+
+class StaticError(TransformError, TypeError):
+    """A static value cannot be compared from call to call."""
+
+
+class LayerError(EclipticError):
+    """A layer got an input that it cannot use."""
+
+
+class ShapeError(LayerError, ValueError):
+    """The input of a layer has a wrong shape."""
+
+
+class LayerArgumentError(LayerError, ValueError):
+    """An argument of a layer is wrong or missing."""
+
+
+class SerialisationError(EclipticError, RuntimeError):
+    """A file does not hold what its skeleton says."""
+
+
+class EclipticWarning(UserWarning):
+    """A probable mistake that still has a meaning."""
