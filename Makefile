@@ -1,0 +1,127 @@
+# `make demo` and `make test` do all set-up on a machine that has Python 3.11 or newer, make and
+# a package index. The virtual environment lives in .venv; a stamp file in it says that a set of
+# extras is installed, and a change of pyproject.toml makes the stamp old.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
+
+# With COVERAGE=1 the doctests and the tests count together, and the second run holds the limit.
+ifdef COVERAGE
+COVER_DOCTEST := --cov --cov-report= --cov-fail-under=0
+COVER_TEST := --cov --cov-append --cov-report=term-missing:skip-covered
+endif
+
+# One row a virtual environment: Python-JAX. `newest` is whatever the package index offers.
+MATRIX := 3.11-0.9.0 3.11-0.10.2 3.13-0.9.0 3.13-0.10.2 3.13-newest
+
+.PHONY: help
+help:  ## Say what there is.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+# ------------------------------------------------------------------------------ for everybody
+
+.PHONY: demo
+demo: $(STAMPS)/demo  ## Train a network on handwritten digits, from nothing.
+	$(BIN)/python examples/digits.py
+
+.PHONY: test
+test: doctest $(STAMPS)/test  ## Run the doctests, then all tests.
+	$(PYTEST) $(COVER_TEST) $(ARGS)
+
+# ---------------------------------------------------------------------------- for contributors
+
+.PHONY: doctest
+doctest: $(STAMPS)/test  ## Run the examples in the docstrings.
+	$(PYTEST) -p tests.conftest --doctest-modules src/ecliptic $(COVER_DOCTEST)
+
+.PHONY: lint
+lint: $(STAMPS)/lint  ## Check style, complexity and form with ruff.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: format
+format: $(STAMPS)/lint  ## Let ruff repair what it can.
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: layers
+layers: $(STAMPS)/lint  ## Check that packages import lower layers only.
+	$(BIN)/lint-imports
+
+.PHONY: types
+types: $(STAMPS)/lint $(STAMPS)/test  ## Check the types of src with pyright.
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(BIN)/python
+
+.PHONY: docs-check
+docs-check: $(STAMPS)/test  ## Run the code in the documents, follow their links.
+	$(BIN)/python -m pytest tests/meta/test_documents.py
+
+.PHONY: surface
+surface: $(STAMPS)/test  ## Write the public names and signatures down anew.
+	$(BIN)/python -m tests.support.surface
+
+.PHONY: bench
+bench: $(STAMPS)/bench  ## Print the table of ratios, fail when a budget is passed.
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: test-matrix
+test-matrix: $(addprefix matrix-,$(MATRIX))  ## Run the tests under several versions of Python and JAX.
+
+.PHONY: clean
+clean:  ## Remove everything that make has made.
+	rm -rf $(VENV) .venvs .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .coverage .coverage.* build dist out
+
+# ------------------------------------------------------------------------------------- set-up
+
+# A candidate counts only if it runs, is new enough, and can make a virtual environment: a
+# version manager leaves commands on the path that do not run, a distribution leaves out ensurepip.
+USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+
+$(STAMPS)/venv:
+	@candidates="$${PYTHON:-python3 python3.13 python3.12 python3.11}"; chosen=; \
+	for candidate in $$candidates; do \
+	    if "$$candidate" -c '$(USABLE)' 2>/dev/null; then chosen="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$$chosen" ]; then \
+	    echo "make: none of these is a Python 3.11 or newer with venv and ensurepip:" >&2; \
+	    for candidate in $$candidates; do \
+	        echo "  $$candidate: $$("$$candidate" --version 2>/dev/null || echo 'does not run')" >&2; \
+	    done; \
+	    echo "Install one (for Debian: python3-venv too), or name it: make test PYTHON=/path/to/python" >&2; \
+	    exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$chosen, $$("$$chosen" --version)"; \
+	"$$chosen" -m venv --clear $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/test $(STAMPS)/lint $(STAMPS)/demo $(STAMPS)/bench: pyproject.toml | $(STAMPS)/venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(@F)]'
+	@touch $@
+
+matrix-%:
+	@python="$(firstword $(subst -, ,$*))"; jax="$(lastword $(subst -, ,$*))"; env=".venvs/$*"; \
+	chosen=; \
+	for candidate in "python$$python" "$$HOME"/.pyenv/versions/"$$python".*/bin/python; do \
+	    if "$$candidate" -c '$(USABLE)' 2>/dev/null; then chosen="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$$chosen" ]; then echo "make: no Python $$python for $@" >&2; exit 1; fi; \
+	if [ ! -e "$$env/.installed" ] || [ pyproject.toml -nt "$$env/.installed" ]; then \
+	    "$$chosen" -m venv --clear "$$env"; \
+	    if [ "$$jax" = newest ]; then pin=jax; else pin="jax==$$jax"; fi; \
+	    "$$env/bin/python" -m pip install --quiet --disable-pip-version-check \
+	        --editable '.[test]' "$$pin"; \
+	    touch "$$env/.installed"; \
+	fi; \
+	echo "== $$("$$env/bin/python" --version), JAX $$("$$env/bin/python" -c 'import jax; print(jax.__version__)')"; \
+	"$$env/bin/python" -m pytest -n $(WORKERS) -p tests.conftest --doctest-modules src/ecliptic; \
+	"$$env/bin/python" -m pytest -n $(WORKERS) $(ARGS)
