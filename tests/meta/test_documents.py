@@ -1,0 +1,64 @@
+"""The documents: their code runs, their links lead somewhere, their pages are in order."""
+
+import re
+
+import pytest
+
+from tests.support.project import DESIGN, ROOT, documents, shown
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+PAGES = sorted(path for path in DESIGN.glob("*.md") if path.name != "index.md")
+LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_an_example_of_the_readme_runs(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_the_readme_has_an_example():
+    assert EXAMPLES
+
+
+def test_the_readme_names_targets_that_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.M))
+    named = {
+        name
+        for path in documents()
+        for name in re.findall(r"\bmake ([a-z-]+)`", path.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert named <= targets
+
+
+@pytest.mark.parametrize("path", documents(), ids=shown)
+def test_the_links_of_a_document_lead_to_files(path):
+    links = LINK.findall(path.read_text(encoding="utf-8"))
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_design_pages_are_numbered_without_a_gap():
+    numbers = [re.match(r"(\d{4})-[a-z0-9-]+\.md$", path.name) for path in PAGES]
+    assert all(numbers), [path.name for path in PAGES]
+    assert [int(number[1]) for number in numbers if number] == list(range(1, len(PAGES) + 1))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_a_design_page_is_linked_from_the_index(page):
+    assert f"]({page.name})" in (DESIGN / "index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=shown)
+def test_a_design_page_has_its_number_in_its_title(page):
+    first = page.read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith(f"# {int(page.name[:4])}. ")
+
+
+def test_the_changelog_speaks_of_this_version():
+    import tomllib
+
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

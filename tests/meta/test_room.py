@@ -1,0 +1,70 @@
+"""Unstable JAX is touched in one room alone, and no package is imported upward or lazily."""
+
+import ast
+
+import pytest
+
+from tests.support.project import SRC, parse, shown, sources
+
+UNSTABLE = ("jax._src", "jax.core", "jax.extend", "jax.interpreters", "jax.lib")
+ROOM = SRC / "_jax"
+OUTSIDE = [
+    path for path in sources("src", "tests", "bench", "examples") if not path.is_relative_to(ROOM)
+]
+
+
+def unstable_uses(tree: ast.AST) -> list[str]:
+    """Every dotted name of unstable JAX that a file imports or reads."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Attribute):
+            found.append(ast.unparse(node))
+    return [
+        name for name in found if any(name == bad or name.startswith(bad + ".") for bad in UNSTABLE)
+    ]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=shown)
+def test_a_file_outside_the_room_touches_no_unstable_jax(path):
+    assert unstable_uses(parse(path)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import jax._src.core",
+        "import jax.core as jc",
+        "from jax import core",
+        "from jax.interpreters import batching",
+        "import jax\nx = jax.extend.core.Primitive",
+        "def f():\n    from jax._src import literals",
+    ],
+)
+def test_the_search_finds_every_way_in(line):
+    assert unstable_uses(ast.parse(line))
+
+
+@pytest.mark.parametrize("path", list(sources("src")), ids=shown)
+def test_no_import_hides_in_a_function_to_dodge_a_circle(path):
+    hidden = [
+        ast.unparse(node)
+        for function in ast.walk(parse(path))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom) and "ecliptic" in ast.unparse(node)
+    ]
+    assert hidden == []
+
+
+@pytest.mark.parametrize("path", list(sources("src")), ids=shown)
+def test_no_module_imports_the_root(path):
+    roots = [
+        ast.unparse(node)
+        for node in ast.walk(parse(path))
+        if (isinstance(node, ast.Import) and any(a.name == "ecliptic" for a in node.names))
+    ]
+    assert roots == []

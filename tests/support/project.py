@@ -1,0 +1,44 @@
+"""Where the files of the project are, for tests that read them."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "ecliptic"
+DESIGN = ROOT / "docs" / "design"
+
+_FOLDERS = (".ci", "bench", "docs", "examples", "src", "tests")
+_TEXT = {".json", ".md", ".py", ".toml", ""}
+
+
+def sources(*folders: str) -> Iterator[Path]:
+    """Every Python file under the folders, sorted."""
+    for folder in folders:
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def documents() -> list[Path]:
+    """Every Markdown file of the project."""
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def texts() -> Iterator[Path]:
+    """Every file that a person reads, save the licence, whose words are not ours."""
+    files = [path for path in ROOT.iterdir() if path.is_file()]
+    for folder in _FOLDERS:
+        files += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
+    for path in sorted(files):
+        hidden = path.name.startswith(".") and path.name != ".gitignore"
+        if path.suffix in _TEXT and not hidden and path.name != "LICENSE":
+            yield path
+
+
+def parse(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def shown(path: Path) -> str:
+    """A path as a test's name or message shows it."""
+    return path.relative_to(ROOT).as_posix()

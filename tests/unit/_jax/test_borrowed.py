@@ -1,0 +1,94 @@
+"""The table of borrowed names: each row resolves, is used, and fails with advice."""
+
+import ast
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import sparse
+
+from ecliptic import _jax
+from tests.support.project import SRC, parse
+
+ROWS = sorted(_jax.BORROWED)
+
+
+def _used() -> set[str]:
+    names: set[str] = set()
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(parse(path)):
+            if isinstance(node, ast.ImportFrom) and node.module == "ecliptic._jax":
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "_jax":
+                names.add(node.attr)
+    return names
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_resolves(name):
+    assert getattr(_jax, name) is not None
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_says_why_and_since_when(name):
+    row = _jax.BORROWED[name]
+    assert row.why
+    assert row.since[0].isdigit()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_is_used(name):
+    assert name in _used()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_meaning_of_a_row_is_tested(name):
+    texts = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py")]
+    assert any(f"_jax.{name}" in text for text in texts)
+
+
+def test_a_name_is_looked_up_once(monkeypatch):
+    row = _jax.Borrowed("math", "tau", "0.4", "count the look-ups")
+    monkeypatch.setitem(_jax.BORROWED, "tau", row)
+    first = _jax.tau
+    monkeypatch.delitem(_jax.BORROWED, "tau")
+    try:
+        assert _jax.tau is first
+    finally:
+        del _jax.tau
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"module 'ecliptic\._jax' has no attribute 'nothing'"):
+        _jax.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("module", ["jax.numpy", "jax.no_such_module"])
+def test_a_name_that_jax_has_dropped_says_what_it_was_for(monkeypatch, module):
+    row = _jax.Borrowed(module, "no_such_name", "0.4", "show the message")
+    monkeypatch.setitem(_jax.BORROWED, "gone", row)
+    with pytest.raises(ImportError, match=rf"JAX has no {module}\.no_such_name any more.*show the"):
+        _jax.gone  # noqa: B018
+
+
+class TestMeaning:
+    """What each borrowed name means; a JAX that changes it fails here first."""
+
+    def test_tracer_is_the_type_of_traced_values(self):
+        kinds = []
+        jax.jit(lambda x: kinds.append(isinstance(x, _jax.Tracer)))(jnp.ones(2))
+        assert kinds == [True]
+        assert not isinstance(jnp.ones(2), _jax.Tracer)
+
+    def test_is_vmappable_knows_registered_types_alone(self):
+        assert _jax.is_vmappable(sparse.BCOO)
+        assert not _jax.is_vmappable(dict)
+
+    def test_typed_nd_array_is_what_a_literal_becomes_and_is_no_numpy_array(self):
+        literal = _jax.TypedNdArray(np.ones(2, np.float32), weak_type=False)
+        assert not isinstance(literal, np.ndarray)
+        assert literal.shape == (2,)
+        assert literal.dtype == np.float32
+        assert np.array_equal(np.asarray(literal), np.ones(2))
