@@ -19,7 +19,7 @@ def _used() -> set[str]:
     names: set[str] = set()
     for path in SRC.rglob("*.py"):
         for node in ast.walk(parse(path)):
-            if isinstance(node, ast.ImportFrom) and node.module == "ecliptic._jax":
+            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("_jax"):
                 names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "_jax":
                 names.add(node.attr)
