@@ -1,0 +1,170 @@
+"""Are these trees equal?"""
+
+import operator
+from functools import reduce
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree
+
+from ecliptic import _jax
+from ecliptic.errors import LeafError, StructureError
+from ecliptic.tree._paths import KeyPath, format_path
+from ecliptic.tree._predicates import is_array
+
+Tolerance = Float[Array, ""] | Float[np.ndarray, ""] | np.number | float
+
+
+def tree_equal(
+    *pytrees: PyTree,
+    typematch: bool = False,
+    rtol: Tolerance = 0.0,
+    atol: Tolerance = 0.0,
+) -> bool | Bool[Array, ""]:
+    """Return whether PyTrees are equal: in structure, in static parts, and in each leaf.
+
+    Arrays are equal if shape, dtype and every element are; a NaN is unequal to everything. An
+    array of JAX equals one of NumPy unless `typematch`, and neither equals a Python number. Other
+    leaves are compared with `==`.
+
+    Args:
+        *pytrees: the PyTrees, at least one.
+        typematch: whether the types of leaves have to match too: then `1` and `1.0` differ, and
+            so do arrays of JAX and of NumPy.
+        rtol: relative tolerance for elements of inexact arrays, as in `numpy.isclose`.
+        atol: absolute tolerance for them.
+
+    Returns:
+        A `bool`, or, if traced arrays have to be compared, a traced boolean.
+
+    Raises:
+        StructureError: no PyTree was given, or static parts cannot be compared, because they hold
+            arrays.
+        LeafError: two leaves cannot be compared.
+
+    >>> import jax.numpy as jnp
+    >>> tree_equal({"a": jnp.ones(2)}, {"a": jnp.ones(2)})
+    True
+    >>> tree_equal([1, 2], (1, 2))
+    False
+    """
+    if not pytrees:
+        raise StructureError("tree_equal() needs at least one PyTree, and got none.")
+    first, *others = pytrees
+    leaves, treedef = jtu.tree_flatten(first)
+    rows = []
+    for other in others:
+        other_leaves, other_treedef = jtu.tree_flatten(other)
+        if not _same_structure(treedef, other_treedef, first, other):
+            return False
+        rows.append(other_leaves)
+    exact = type(rtol) is float and type(atol) is float and rtol == 0 and atol == 0
+    tolerance = None if exact else (rtol, atol)
+    pending: list[Any] = []
+    for other_leaves, other in zip(rows, others, strict=True):
+        for number, (x, y) in enumerate(zip(leaves, other_leaves, strict=True)):
+            try:
+                same = _same_leaf(x, y, typematch, tolerance)
+            except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
+                raise _cannot_compare(first, number, x, y) from error
+            if same is False:
+                return False
+            if same is not True:
+                pending.append(same)
+    return _all(pending)
+
+
+def _all(pending: list[Any]) -> Any:
+    # Results on devices are waited for only after all of them are under way.
+    traced = [same for same in pending if isinstance(same, _jax.Tracer)]
+    if not all(bool(same) for same in pending if not isinstance(same, _jax.Tracer)):
+        return False
+    return reduce(operator.and_, traced) if traced else True
+
+
+def _same_structure(a: jtu.PyTreeDef, b: jtu.PyTreeDef, first: PyTree, other: PyTree) -> bool:
+    try:
+        return a == b
+    except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
+        path, node = _incomparable_node(first, other, ())
+        raise StructureError(
+            f"cannot compare the static parts of two {type(node).__name__} at "
+            f"`{format_path(path, 'pytree')}`: {error}. Static fields must hold values whose `==` "
+            "says True or False, not arrays: make the field an ordinary one."
+        ) from error
+
+
+def _incomparable_node(first: PyTree, other: PyTree, path: KeyPath) -> tuple[KeyPath, Any]:
+    """Find the innermost node at which two tree structures refuse to be compared."""
+    pairs, _ = jtu.tree_flatten_with_path(first, is_leaf=lambda x: x is not first)
+    others, _ = jtu.tree_flatten_with_path(other, is_leaf=lambda x: x is not other)
+    for (keys, child), (_, other_child) in zip(pairs, others, strict=False):
+        if not keys:
+            continue
+        try:
+            jtu.tree_structure(child) == jtu.tree_structure(other_child)  # noqa: B015
+        except (TypeError, ValueError, jax.errors.JAXTypeError):
+            return _incomparable_node(child, other_child, (*path, *keys))
+    return path, first
+
+
+def _same_leaf(x: Any, y: Any, typematch: bool, tolerance: tuple[Any, Any] | None) -> Any:
+    if is_array(x):
+        return is_array(y) and _same_array(x, y, typematch, tolerance)
+    if is_array(y) or (typematch and type(x) is not type(y)):
+        return False
+    return bool(x == y)
+
+
+def _same_array(x: Any, y: Any, typematch: bool, tolerance: tuple[Any, Any] | None) -> Any:
+    if typematch and _kind(x) is not _kind(y):
+        return False
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return False
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return x is y or _same_array(
+            jax.random.key_data(x), jax.random.key_data(y), typematch=False, tolerance=None
+        )
+    inexact = jnp.issubdtype(x.dtype, jnp.inexact)
+    if x is y and not inexact:
+        return True
+    traced = isinstance(x, _jax.Tracer) or isinstance(y, _jax.Tracer)
+    if traced or _on_one_accelerator(x, y):
+        return _compare(x, y, tolerance if inexact else None, jnp)
+    return bool(_compare(np.asarray(x), np.asarray(y), tolerance if inexact else None, np))
+
+
+def _compare(x: Any, y: Any, tolerance: tuple[Any, Any] | None, xp: Any) -> Any:
+    if tolerance is None:
+        return (x == y).all() if x.ndim else x == y
+    rtol, atol = tolerance
+    if not jnp.issubdtype(x.dtype, jnp.complexfloating) and x.dtype.itemsize < 4:
+        # NumPy knows no tolerance for the extended floating types.
+        x, y = x.astype(np.float32), y.astype(np.float32)
+    return xp.isclose(x, y, rtol=rtol, atol=atol).all()
+
+
+def _kind(x: Any) -> type:
+    # Tracers, and literals inside traces, are JAX arrays like any other.
+    return jax.Array if isinstance(x, (jax.Array, _jax.TypedNdArray)) else type(x)
+
+
+def _on_one_accelerator(x: Any, y: Any) -> bool:
+    """Whether to compare on the device: it saves the way to the host, which on CPUs is free."""
+    if not (isinstance(x, jax.Array) and isinstance(y, jax.Array)):
+        return False
+    devices = x.devices()
+    if not (x.is_fully_addressable and y.is_fully_addressable):
+        return True
+    return devices == y.devices() and next(iter(devices)).platform != "cpu"
+
+
+def _cannot_compare(first: PyTree, number: int, x: Any, y: Any) -> LeafError:
+    path, _ = jtu.tree_flatten_with_path(first)[0][number]
+    return LeafError(
+        f"cannot compare the leaves at `{format_path(path, 'pytree')}`, of types "
+        f"{type(x).__name__} and {type(y).__name__}: `==` does not say True or False."
+    )
