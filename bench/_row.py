@@ -1,0 +1,34 @@
+"""What one line of the table measures."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from bench._measure import Clock
+
+# Builds a contender when its turn comes: a name that is missing fails its own row alone, and a
+# filtered run builds nothing else.
+Factory = Callable[[], Clock]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One benchmark.
+
+    Attributes:
+        name: The line in the table, which ``--filter`` searches.
+        subject: Builds Ecliptic's contender.
+        reference: Builds what the subject is compared with; None where the value is absolute.
+        against: What the reference is, in words.
+        budget: The entry of ``budgets.toml`` that limits the row; None where it only informs.
+        peers: Further contenders, for information: one that is not installed does no harm.
+        repeats: How many samples to take; None for as many as the command line says. Slow
+            benchmarks set it.
+    """
+
+    name: str
+    subject: Factory
+    reference: Factory | None = None
+    against: str = ""
+    budget: str | None = None
+    peers: Mapping[str, Factory] = dataclasses.field(default_factory=dict)
+    repeats: int | None = None
