@@ -11,6 +11,7 @@ EclipticError
 │   ├── DefinitionError       (TypeError)   the class statement itself is wrong
 │   ├── AbstractError         (TypeError)   an abstract class was instantiated
 │   ├── InitialisationError   (TypeError)   `__init__` left a field unset, or set what it must not
+│   ├── FieldError            (ValueError)  a field was given a value that it must not hold
 │   ├── UnhashableError       (TypeError)   `hash(module)` met a value without a hash
 │   └── FrozenError           (dataclasses.FrozenInstanceError)  assignment after initialisation
 ├── TransformError            a filtered transformation got something that it cannot use
@@ -70,6 +71,10 @@ class AbstractError(ModuleError, TypeError):
 
 class InitialisationError(ModuleError, TypeError):
     """Initialisation left a field unset, or set something that it must not."""
+
+
+class FieldError(ModuleError, ValueError):
+    """A field was given a value that it must not hold."""
 
 
 class UnhashableError(ModuleError, TypeError):

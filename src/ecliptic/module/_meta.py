@@ -1,0 +1,198 @@
+"""The metaclass of Modules: makes a class a frozen dataclass and a PyTree, and its instances."""
+
+import dataclasses
+import inspect
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import typing_extensions
+
+from ecliptic.errors import AbstractError, EclipticWarning
+from ecliptic.module import _abstract
+from ecliptic.module._field import field
+from ecliptic.module._initialise import initialising
+from ecliptic.module._methods import as_method
+from ecliptic.module._spec import SPEC, Pending, build_spec, install_init, overridden_fields, partly_compared
+
+_new = object.__new__
+_set = object.__setattr__
+
+
+@typing_extensions.dataclass_transform(field_specifiers=(dataclasses.field, field))
+class ModuleMeta(type(typing_extensions.Protocol)):  # pyright: ignore[reportUntypedBaseClass]
+    """The metaclass of Modules. It derives from `abc.ABCMeta`, and may be subclassed.
+
+    Its base is the metaclass of `Protocol`, so that a Module can implement a protocol explicitly.
+    """
+
+    def __new__(
+        mcs,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        /,
+        strict: bool | None = False,
+        **kwargs: Any,
+    ) -> Any:
+        body: dict[str, Any] = {key: as_method(key, value) for key, value in namespace.items()}
+        body[_abstract.DECLARED] = _abstract.declarations(namespace, name)
+        cls = super().__new__(mcs, name, bases, body, **kwargs)
+        custom_init = _has_custom_init(cls)
+        _make_dataclass(cls, custom_init=custom_init)
+        # A class made without a class statement may get its parts later, as one that was pickled
+        # by value does. Its functions are looked up at each call, so that they can change.
+        late = "__qualname__" not in namespace
+        _complete(cls, custom_init=custom_init, forced_abstract=strict is None)
+        _register(cls, late=late)
+        return cls
+
+    def __init__(cls, *args: Any, strict: bool | None = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+    def __call__(cls, /, *args: Any, **kwargs: Any) -> Any:
+        spec = cls.__class_spec__
+        if spec.lacks is not None:
+            raise AbstractError(spec.lacks)
+        if spec.custom_new:
+            self = cls.__new__(cls, *args, **kwargs)
+            if not isinstance(self, cls):
+                return self
+        else:
+            self = _new(cls)
+        for name, value, factory in spec.defaults:
+            _set(self, name, value if factory is None else factory())
+        token = id(self)
+        initialising.add(token)
+        try:
+            cls.__init__(self, *args, **kwargs)
+        finally:
+            initialising.discard(token)
+        spec.finish(self)
+        for check in spec.checks:
+            check(self)
+        return self
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        if isinstance(value, Pending):
+            # The last step of a class arriving by value: its parts are here now.
+            if not cls.__class_spec__.names:
+                _complete(cls, custom_init=_has_custom_init(cls), forced_abstract=False)
+            return
+        super().__setattr__(name, as_method(name, value))
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        own = cls.__dict__.get("__signature__")
+        if own is not None:
+            return own
+        constructor: Any = cls.__init__
+        if constructor is object.__init__ and cls.__new__ is not _new:
+            constructor = cls.__new__
+        signature = inspect.signature(constructor)
+        parameters = list(signature.parameters.values())
+        if parameters and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+            parameters = parameters[1:]
+        return signature.replace(parameters=parameters)
+
+
+def _has_custom_init(cls: Any) -> bool:
+    """Whether `cls` is initialised by an `__init__` that somebody wrote.
+
+    The nearest class that has one decides. The root Module and protocols have no say.
+    """
+    for base in cls.__mro__:
+        spec = base.__dict__.get(SPEC)
+        if spec is not None:
+            if spec.names or spec.custom_init:
+                return spec.custom_init
+            continue
+        init = base.__dict__.get("__init__")
+        if init is None or base is object or base.__dict__.get("_is_protocol", False):
+            continue
+        generated = dataclasses.is_dataclass(base) and "__dataclass_fields__" in base.__dict__
+        return not (generated and init.__code__.co_filename.startswith("<"))
+    return False
+
+
+def _make_dataclass(cls: Any, *, custom_init: bool) -> None:
+    """Has `dataclasses` collect the fields and write `__init__`."""
+    annotations = cls.__dict__.get("__annotations__", {})
+    shown = {k: v for k, v in annotations.items() if k not in cls.__dict__[_abstract.DECLARED]}
+    shown |= overridden_fields(cls)
+    # `dataclasses` reads `__annotations__`: it must see neither abstract attributes nor fields
+    # that a property has replaced. Everybody else shall see what was written.
+    type.__setattr__(cls, "__annotations__", shown)
+    try:
+        dataclasses.dataclass(init=not custom_init, repr=False, eq=False)(cls)
+    finally:
+        type.__setattr__(cls, "__annotations__", annotations)
+    if not custom_init:
+        install_init(cls)
+    elif "__init__" in cls.__dict__ and hasattr(cls, "__post_init__"):
+        _warn_of_two_initialisers(cls)
+
+
+def _warn_of_two_initialisers(cls: Any) -> None:
+    code = getattr(cls.__init__, "__code__", None)
+    if code is not None and {"super", "__post_init__"} & set(code.co_names):
+        return
+    warnings.warn(
+        f"Class `{cls.__module__}.{cls.__qualname__}` has both an `__init__` method and a "
+        f"`__post_init__` method. `__post_init__` is called by the generated `__init__` only, so "
+        f"it will not be run. Call `self.__post_init__()` at the end of `__init__`, or move its "
+        f"lines there.",
+        EclipticWarning,
+        stacklevel=4,
+    )
+
+
+def _lacking(cls: Any, *, forced_abstract: bool) -> str | None:
+    """What stands in the way of instantiating `cls`."""
+    missing = _abstract.unfulfilled(cls)
+    variables = frozenset(n for n, kind in missing.items() if kind == "AbstractVar")
+    class_variables = frozenset(n for n, kind in missing.items() if kind == "AbstractClassVar")
+    type.__setattr__(cls, "__abstractvars__", variables)
+    type.__setattr__(cls, "__abstractclassvars__", class_variables)
+    groups = {
+        "abstract methods": frozenset(cls.__abstractmethods__),
+        "abstract attributes": variables,
+        "abstract class attributes": class_variables,
+    }
+    named = [
+        f"{what} {{{', '.join(repr(n) for n in sorted(names))}}}"
+        for what, names in groups.items()
+        if names
+    ]
+    if not named and not forced_abstract:
+        return None
+    what = " and ".join(named) if named else "`strict=None`, which declares it abstract"
+    return (
+        f"Can't instantiate abstract class {cls.__qualname__} with {what}. Make a subclass that "
+        f"supplies what is abstract, and instantiate that."
+    )
+
+
+def _complete(cls: Any, *, custom_init: bool, forced_abstract: bool) -> None:
+    lacks = _lacking(cls, forced_abstract=forced_abstract)
+    spec = build_spec(cls, custom_init=custom_init, lacks=lacks)
+    type.__setattr__(cls, SPEC, spec)
+    if spec.compared is not None:
+        partly_compared.add(cls)
+
+
+def _register(cls: Any, *, late: bool) -> None:
+    spec = cls.__class_spec__
+    functions: Mapping[str, Any] = {
+        "flatten_with_keys": spec.flatten_with_keys,
+        "unflatten_func": spec.unflatten,
+        "flatten_func": spec.flatten,
+    }
+    if late:
+        functions = {
+            "flatten_with_keys": lambda self: cls.__class_spec__.flatten_with_keys(self),
+            "unflatten_func": lambda aux, children: cls.__class_spec__.unflatten(aux, children),
+            "flatten_func": lambda self: cls.__class_spec__.flatten(self),
+        }
+    jax.tree_util.register_pytree_with_keys(cls, **functions)

@@ -1,0 +1,85 @@
+"""Modules that wrap a callable and look like it."""
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from ecliptic.errors import DefinitionError
+from ecliptic.module._module import Module
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class _Forwarded:
+    """A class attribute that instances answer with that of what they wrap."""
+
+    def __init__(self, name: str, of_class: Any) -> None:
+        self.name = name
+        self.of_class = of_class
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self.of_class
+        return getattr(instance.__wrapped__, self.name)
+
+
+def looks_like_wrapped(cls: type) -> None:
+    """Lets instances of `cls` answer with the name and docstring of their `__wrapped__`.
+
+    It is a property of the class and no state of an instance, so it survives every
+    transformation of the tree.
+    """
+    for name in ("__name__", "__qualname__", "__doc__"):
+        if not isinstance(cls.__dict__.get(name), _Forwarded):
+            of_class = getattr(cls, name, None)
+            type.__setattr__(cls, name, _Forwarded(name, of_class))
+
+
+def module_update_wrapper(
+    wrapper: Module, wrapped: Callable[_P, _T] | None = None
+) -> Callable[_P, _T]:
+    """Makes a Module look like the callable that it wraps: name, docstring, signature.
+
+    What `functools.update_wrapper` does for functions. The class of `wrapper` has to supply a
+    property `__wrapped__`, from which the attributes are read whenever they are asked for; they
+    stay right when the Module goes through a transformation.
+
+    Args:
+        wrapper: an instance of a Module class with a property `__wrapped__`.
+        wrapped: the wrapped callable, for the type checker's sake. Default: `wrapper.__wrapped__`.
+
+    Returns:
+        `wrapper`.
+
+    Raises:
+        DefinitionError: if there is no property `__wrapped__`.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> from collections.abc import Callable
+        >>> class Twice(ec.Module):
+        ...     fn: Callable
+        ...
+        ...     @property
+        ...     def __wrapped__(self):
+        ...         return self.fn
+        ...
+        ...     def __call__(self, x):
+        ...         return self.fn(self.fn(x))
+        >>> def increment(x):
+        ...     "Adds one."
+        ...     return x + 1
+        >>> twice = ec.module_update_wrapper(Twice(increment))
+        >>> twice(3), twice.__name__, twice.__doc__
+        (5, 'increment', 'Adds one.')
+    """
+    del wrapped
+    cls = type(wrapper)
+    if not isinstance(getattr(cls, "__wrapped__", None), property):
+        raise DefinitionError(
+            f"Wrapper module must supply `__wrapped__` as a property, and `{cls.__qualname__}` does not. "
+            f"Add to the class: `@property\\ndef __wrapped__(self): return self.<field>`."
+        )
+    looks_like_wrapped(cls)
+    return wrapper  # pyright: ignore[reportReturnType]
