@@ -17,6 +17,7 @@ import jax.tree_util as jtu
 from jaxtyping import PyTree
 
 from ecliptic.errors import SelectionError
+from ecliptic.tree._one_level import children_with_keys
 from ecliptic.tree._paths import format_path
 
 IsLeaf = Callable[[Any], bool]
@@ -99,6 +100,10 @@ class _LeafReadError(SelectionError, AttributeError):
     """`where` looked into a placeholder. An AttributeError, so that `hasattr` works."""
 
 
+class _NotANodeError(SelectionError, TypeError):
+    """`where` picked something else than nodes. A TypeError, as it is elsewhere in the field."""
+
+
 class _Placeholder:
     """Stands for one leaf."""
 
@@ -130,8 +135,12 @@ class _EmptyTuple(tuple):
     __slots__ = ()
 
 
+def _is_empty_tuple(node: Any) -> bool:
+    return type(node) is tuple and not node
+
+
 def _mark(leaf: Any) -> Any:
-    return _EmptyTuple() if type(leaf) is tuple and not leaf else _Placeholder(leaf)
+    return _EmptyTuple() if _is_empty_tuple(leaf) else _Placeholder(leaf)
 
 
 def _restore(node: PyTree) -> PyTree:
@@ -158,7 +167,7 @@ def _stop(ids: Any, is_leaf: IsLeaf | None) -> IsLeaf:
 
 def _select(where: Callable[[PyTree], Any], pytree: PyTree, is_leaf: IsLeaf | None) -> _Selection:
     def is_marked(node: Any) -> bool:
-        return (type(node) is tuple and not node) or (is_leaf is not None and is_leaf(node))
+        return _is_empty_tuple(node) or (is_leaf is not None and is_leaf(node))
 
     leaves, treedef = jtu.tree_flatten(pytree, is_leaf=is_marked)
     try:
@@ -210,7 +219,7 @@ def _locate(picked: Any, marked: PyTree, pytree: PyTree) -> _Selection:
     for number, node in enumerate(nodes):
         if node is None or met[id(node)] != 1:
             name = "`where`" if single else f"`where`, in element {number},"
-            raise SelectionError(_why_not(node, name, met[id(node)], marked, pytree))
+            raise _NotANodeError(_why_not(node, name, met[id(node)], marked, pytree))
     return _Selection(marked, nodes, single)
 
 
@@ -224,8 +233,8 @@ def _locate_by_value(
     met = _count(pytree, nodes, is_leaf)
     for node in nodes:
         if not met[id(node)]:
-            raise SelectionError(_why_not(node, "`where`", 0, pytree, pytree)) from cause
-        if met[id(node)] > 1 or isinstance(node, _SHARED) or node == ():
+            raise _NotANodeError(_why_not(node, "`where`", 0, pytree, pytree)) from cause
+        if met[id(node)] > 1 or isinstance(node, _SHARED) or _is_empty_tuple(node):
             raise SelectionError(
                 f"`where` looks at the leaves, and picks {_describe(node)}, of which there may be "
                 "more than one in the tree, so that it is unclear which is meant. Pick it by its "
@@ -270,17 +279,16 @@ def _static_places(pytree: PyTree, value: Any) -> list[tuple[str, str, str]]:
     found = []
 
     def visit(node: Any, path: tuple[Any, ...]) -> None:
-        pairs, _ = jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
+        children = children_with_keys(node) or []
         if dataclasses.is_dataclass(node) and not isinstance(node, type):
-            children = {getattr(keys[0], "name", None) for keys, _ in pairs if keys}
+            names = {getattr(key, "name", None) for key, _ in children}
             for field in dataclasses.fields(node):
                 held = getattr(node, field.name, _not_given)
-                if held is value and field.name not in children:
+                if held is value and field.name not in names:
                     at = format_path((*path, jtu.GetAttrKey(field.name)), root="tree")
                     found.append((at, type(node).__name__, field.name))
-        for keys, child in pairs:
-            if keys:
-                visit(child, (*path, *keys))
+        for key, child in children:
+            visit(child, (*path, key))
 
     visit(pytree, ())
     return found

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import jax.tree_util as jtu
-
 from ecliptic.errors import StructureError
+from ecliptic.tree._one_level import children_with_keys
 from ecliptic.tree._paths import KeyPath, format_path
 
 
@@ -39,13 +38,13 @@ def _visit(node: Any, path: KeyPath, seen: dict[int, tuple[Any, KeyPath]], above
             f"the {type(node).__name__} at `{format_path(first, 'pytree')}` contains itself, at "
             f"`{format_path(path, 'pytree')}`. A PyTree must be a tree, without cycles."
         )
-    pairs, _ = jtu.tree_flatten_with_path(node, is_leaf=lambda child: child is not node)
-    if len(pairs) == 1 and not pairs[0][0]:
+    children = children_with_keys(node)
+    if children is None:
         return True
     earlier = seen.setdefault(id(node), (node, path))[1]
     above.add(id(node))
     # A list, for every child has to be visited.
-    has_leaf = any([_visit(child, (*path, *keys), seen, above) for keys, child in pairs])
+    has_leaf = any([_visit(child, (*path, key), seen, above) for key, child in children])
     above.remove(id(node))
     if has_leaf and earlier != path:
         raise StructureError(

@@ -2,20 +2,21 @@
 
 import operator
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree, PyTreeDef
 
 from ecliptic import _jax
 from ecliptic.errors import LeafError, StructureError
+from ecliptic.tree._one_level import children_with_keys
 from ecliptic.tree._paths import KeyPath, format_path
 from ecliptic.tree._predicates import is_array
 
-Tolerance = Float[Array, ""] | Float[np.ndarray, ""] | np.number | float
+Tolerance: TypeAlias = Float[Array, ""] | Float[np.ndarray, ""] | np.number | float
 
 
 def tree_equal(
@@ -53,19 +54,19 @@ def tree_equal(
     """
     if not pytrees:
         raise StructureError("tree_equal() needs at least one PyTree, and got none.")
+    exact = type(rtol) is float and type(atol) is float and rtol == 0 and atol == 0
+    tolerance = None if exact else (rtol, atol)
     first, *others = pytrees
     leaves, treedef = jtu.tree_flatten(first)
-    rows = []
+    columns = []
     for other in others:
         other_leaves, other_treedef = jtu.tree_flatten(other)
         if not _same_structure(treedef, other_treedef, first, other):
             return False
-        rows.append(other_leaves)
-    exact = type(rtol) is float and type(atol) is float and rtol == 0 and atol == 0
-    tolerance = None if exact else (rtol, atol)
+        columns.append(other_leaves)
     pending: list[Any] = []
-    for other_leaves, other in zip(rows, others, strict=True):
-        for number, (x, y) in enumerate(zip(leaves, other_leaves, strict=True)):
+    for column in columns:
+        for number, (x, y) in enumerate(zip(leaves, column, strict=True)):
             try:
                 same = _same_leaf(x, y, typematch, tolerance)
             except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
@@ -85,7 +86,7 @@ def _all(pending: list[Any]) -> Any:
     return reduce(operator.and_, traced) if traced else True
 
 
-def _same_structure(a: jtu.PyTreeDef, b: jtu.PyTreeDef, first: PyTree, other: PyTree) -> bool:
+def _same_structure(a: PyTreeDef, b: PyTreeDef, first: PyTree, other: PyTree) -> bool:
     try:
         return a == b
     except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
@@ -99,15 +100,12 @@ def _same_structure(a: jtu.PyTreeDef, b: jtu.PyTreeDef, first: PyTree, other: Py
 
 def _incomparable_node(first: PyTree, other: PyTree, path: KeyPath) -> tuple[KeyPath, Any]:
     """Find the innermost node at which two tree structures refuse to be compared."""
-    pairs, _ = jtu.tree_flatten_with_path(first, is_leaf=lambda x: x is not first)
-    others, _ = jtu.tree_flatten_with_path(other, is_leaf=lambda x: x is not other)
-    for (keys, child), (_, other_child) in zip(pairs, others, strict=False):
-        if not keys:
-            continue
+    children, others = children_with_keys(first) or [], children_with_keys(other) or []
+    for (key, child), (_, other_child) in zip(children, others, strict=False):
         try:
-            jtu.tree_structure(child) == jtu.tree_structure(other_child)  # noqa: B015
+            bool(jtu.tree_structure(child) == jtu.tree_structure(other_child))
         except (TypeError, ValueError, jax.errors.JAXTypeError):
-            return _incomparable_node(child, other_child, (*path, *keys))
+            return _incomparable_node(child, other_child, (*path, key))
     return path, first
 
 

@@ -6,10 +6,11 @@ from typing import Any
 import jax
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import PyTree, PyTreeDef
 
 from ecliptic import _jax
 from ecliptic.errors import StructureError
+from ecliptic.tree._difference import first_difference
 from ecliptic.tree._paths import format_path
 
 IsLeaf = Callable[[Any], bool] | None
@@ -128,7 +129,7 @@ def _first(row: Sequence[Any]) -> Any:
 
 
 def _flatten_like(
-    treedef: jtu.PyTreeDef, tree: PyTree, stop: Callable[[Any], bool], first: PyTree, number: int
+    treedef: PyTreeDef, tree: PyTree, stop: Callable[[Any], bool], first: PyTree, number: int
 ) -> list[Any]:
     leaves, other = jtu.tree_flatten(tree, is_leaf=stop)
     if other == treedef:
@@ -143,61 +144,9 @@ def _flatten_like(
         ) from error
 
 
-def first_difference(first: PyTree, other: PyTree, is_leaf: IsLeaf, is_prefix: bool = True) -> str:
-    """Say in words where the structure of `other` leaves that of `first`."""
-    for error in _prefix_errors(first, other, is_leaf):
-        return error
-    return "the static parts of a node differ" if is_prefix else "the structures differ"
-
-
-def _prefix_errors(first: PyTree, other: PyTree, is_leaf: IsLeaf) -> list[str]:
-    found: list[str] = []
-    _compare(first, other, is_leaf, (), found)
-    return found
-
-
-def _compare(
-    first: PyTree, other: PyTree, is_leaf: IsLeaf, path: tuple[Any, ...], found: list[str]
-) -> None:
-    if is_leaf is not None and is_leaf(first):
-        return
-    children, treedef = _children(first)
-    if children is None:
-        return
-    others, other_treedef = _children(other)
-    at = format_path(path, root="tree")
-    if others is None or type(first) is not type(other):
-        found.append(f"at `{at}` one has {_kind(first)}, the other {_kind(other)}")
-        return
-    if [key for key, _ in children] != [key for key, _ in others]:
-        names = [format_path((key,)) for key, _ in children]
-        other_names = [format_path((key,)) for key, _ in others]
-        found.append(f"at `{at}` one has the entries {names}, the other {other_names}")
-        return
-    if treedef != other_treedef:
-        found.append(f"at `{at}` the static parts of two {type(first).__name__} differ")
-        return
-    for (key, child), (_, other_child) in zip(children, others, strict=True):
-        _compare(child, other_child, is_leaf, (*path, key), found)
-
-
-def _children(node: PyTree) -> tuple[list[tuple[Any, Any]] | None, Any]:
-    if jtu.all_leaves([node]):
-        return None, None
-    pairs, treedef = jtu.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)
-    return [(path[0] if path else None, child) for path, child in pairs], treedef
-
-
-def _kind(node: PyTree) -> str:
-    if node is None:
-        return "None"
-    name = type(node).__name__
-    return f"a leaf of type {name}" if jtu.all_leaves([node]) else f"a {name}"
-
-
 def _select(
     pytree: PyTree, spec: PyTree, is_leaf: IsLeaf
-) -> tuple[list[Any], list[bool], jtu.PyTreeDef]:
+) -> tuple[list[Any], list[bool], PyTreeDef]:
     """Flatten `pytree`, and say of each leaf whether the specification picks it."""
     leaves, treedef = jtu.tree_flatten(pytree, is_leaf=is_leaf)
     if spec is True or spec is False:
@@ -259,10 +208,11 @@ def _as_bool(
         return bool(answer)
     except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
         below, _ = jtu.tree_flatten_with_path(subtree, is_leaf=is_leaf)[0][number]
+        at = format_path((*path, *below), root="pytree")
         name = getattr(entry, "__name__", repr(entry))
         raise StructureError(
             f"a function in `filter_spec` must say True or False of each leaf, but `{name}` "
-            f"answered {_describe(answer)} for the leaf `{format_path((*path, *below), 'pytree')}`. "
+            f"answered {_describe(answer)} for the leaf `{at}`. "
             "Decide by type, shape or dtype, which are known at trace time, not by value."
         ) from error
 

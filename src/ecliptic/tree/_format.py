@@ -7,7 +7,7 @@ formatter that was registered for its type, the rules of this module for arrays 
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -15,8 +15,8 @@ import wadler_lindig as wl
 
 from ecliptic import _jax
 
-Document = wl.AbstractDoc
-Formatter = Callable[[Any, Callable[[Any], Document]], Document | None]
+Document: TypeAlias = wl.AbstractDoc
+Formatter: TypeAlias = Callable[[Any, Callable[[Any], Document]], Document | None]
 
 _formatters: dict[type, Formatter] = {}
 

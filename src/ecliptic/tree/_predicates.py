@@ -12,7 +12,7 @@ Four questions are asked of the leaves of a tree, and the whole library hangs on
 | `bool`, `int` | no | yes | no | no |
 | `float`, `complex` | no | yes | no | yes |
 | object with `__jax_array__` | no | yes | no | yes |
-| `jax.ShapeDtypeStruct`, `jax.Ref`, anything else | no | no | no | no |
+| `jax.ShapeDtypeStruct`, `jax.Ref` and its tracers, anything else | no | no | no | no |
 
 Floating and complex include the extended types (`bfloat16`, `float8_*`, …), for NumPy's arrays
 of them just as for JAX's.
@@ -30,38 +30,40 @@ from ecliptic import _jax
 # NumPy scalars that no array library can compute with, nor JAX hold. As static values they work.
 _NOT_NUMERIC = (np.flexible, np.datetime64, np.timedelta64, np.object_)
 
-_is_array_type: dict[type, bool] = {}
+# For each exact type seen so far: whether its instances are arrays. `None`: ask the instance.
+_answers: dict[type, bool | None] = {}
 
 
 def array_type(cls: type) -> bool:
-    """Say whether every instance of exactly this class is an array.
+    """Say whether the instances of exactly this class are arrays.
 
     The answer is remembered for each class, which makes it cheap enough for the path that every
-    call of a compiled function takes.
+    call of a compiled function takes. For classes of tracers it is `True`; the few tracers that
+    `is_array` turns down, those of a `jax.Ref`, go in and out of transformations as arrays do.
 
     Args:
         cls: the exact type of a value, as `type(value)` gives it.
 
     Returns:
-        Whether `is_array` holds for each instance of `cls`.
+        Whether the instances are arrays.
 
     >>> import numpy as np
     >>> array_type(np.ndarray), array_type(float)
     (True, False)
     """
     try:
-        return _is_array_type[cls]
+        return _answers[cls] is not False
     except KeyError:
-        answer = _is_array_type[cls] = _ask(cls)
-        return answer
+        answer = _answers[cls] = _ask(cls)
+        return answer is not False
 
 
-def _ask(cls: type) -> bool:
-    if issubclass(cls, (jax.Array, np.ndarray)):
-        return True
+def _ask(cls: type) -> bool | None:
+    if issubclass(cls, _jax.Tracer):
+        return None
     if issubclass(cls, np.generic):
         return not issubclass(cls, _NOT_NUMERIC)
-    return issubclass(cls, _jax.TypedNdArray)
+    return issubclass(cls, (jax.Array, np.ndarray, _jax.TypedNdArray))
 
 
 def is_array(element: Any) -> bool:
@@ -71,17 +73,18 @@ def is_array(element: Any) -> bool:
         element: any value.
 
     Returns:
-        `True` for arrays (tracers and typed PRNG keys among them), `False` for all else. The
-        answer depends on the exact type alone.
+        `True` for arrays (tracers and typed PRNG keys among them), `False` for all else.
 
     >>> import jax.numpy as jnp
     >>> is_array(jnp.ones(3)), is_array(1.0)
     (True, False)
     """
+    cls = type(element)
     try:
-        return _is_array_type[type(element)]
+        answer = _answers[cls]
     except KeyError:
-        return array_type(type(element))
+        answer = _answers[cls] = _ask(cls)
+    return isinstance(element, jax.Array) if answer is None else answer
 
 
 def is_array_like(element: Any) -> bool:
@@ -146,5 +149,6 @@ def _is_inexact_dtype(dtype: Any) -> bool:
 
 
 def _has_jax_array(element: Any) -> bool:
-    # Asked of the class: some modules answer every attribute with `__getattr__`.
-    return hasattr(type(element), "__jax_array__")
+    # Asked of the class: some objects answer every attribute with `__getattr__`. Tracers of
+    # things that are no arrays have the attribute too, to say so.
+    return hasattr(type(element), "__jax_array__") and not isinstance(element, _jax.Tracer)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ecliptic.errors import LeafError, StructureError
-from ecliptic.tree._filter import first_difference
+from ecliptic.tree._difference import first_difference
 from ecliptic.tree._paths import format_path
 from ecliptic.tree._predicates import is_array
 
