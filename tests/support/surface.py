@@ -71,12 +71,11 @@ def _methods(cls: type) -> dict[str, Any]:
     for name in sorted(dir(cls)):
         if name.startswith("_") and name not in ("__call__", "__getitem__", "__len__", "__iter__"):
             continue
-        value = inspect.getattr_static(cls, name)
+        value = getattr(cls, name)
         if isinstance(value, property):
             found[name] = "property"
-        elif callable(value) or isinstance(value, classmethod | staticmethod):
-            function = getattr(value, "__func__", value)
-            found[name] = _signature(inspect.unwrap(function))
+        elif callable(value):
+            found[name] = _signature(value)
     return found
 
 
