@@ -49,5 +49,5 @@ def build(array: jax.Array) -> None:
     Linear(array, nme="first")  # error: reportCallIssue
     Linear(3)  # error: reportArgumentType
     Own(size=3)  # error: reportCallIssue
-    # Assignment stays unreported: a checker that knew of freezing would forbid it in `__init__` too.
+    # Not reported: a checker that knew of freezing would forbid it in `__init__` too.
     layer.weight = array
