@@ -1,21 +1,16 @@
-"""What every test stands on: several CPU devices, a strict JAX, and fixed randomness.
+"""What every test stands on: several CPU devices, a strict JAX, and fixed randomness."""
 
-The environment is set before JAX is imported for the first time; a process that a test starts
-inherits it.
-"""
+from tests.support import strict_jax  # noqa: F401  (before anything imports JAX)
 
+# isort: split
 import os
-
-DEVICES = "--xla_force_host_platform_device_count=4"
-
-os.environ["JAX_PLATFORMS"] = "cpu"
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {DEVICES}".strip()
-os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
-os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
 import hypothesis
 import jax
 import pytest
+
+# These are read by a type checker, and never run.
+collect_ignore = ["typing/cases"]
 
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1_000)
