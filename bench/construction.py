@@ -21,7 +21,7 @@ def _values(kind: object) -> tuple[Any, Any]:
 
 
 def _generated(base: type) -> type:
-    class Pair(base):  # pyright: ignore[reportGeneralTypeIssues]
+    class Pair(base):
         weight: jax.Array
         bias: jax.Array
 
@@ -29,7 +29,7 @@ def _generated(base: type) -> type:
 
 
 def _custom(base: type) -> type:
-    class Pair(base):  # pyright: ignore[reportGeneralTypeIssues]
+    class Pair(base):
         weight: jax.Array
         bias: jax.Array
 
