@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import Array, Bool, Float, PyTree, PyTreeDef
+from jaxtyping import Array, Bool, Float, PyTree
 
 from ecliptic import _jax
 from ecliptic.errors import LeafError, StructureError
-from ecliptic.tree._one_level import children_with_keys
+from ecliptic.tree._one_level import PyTreeDef, children_with_keys
 from ecliptic.tree._paths import KeyPath, format_path
 from ecliptic.tree._predicates import is_array
 

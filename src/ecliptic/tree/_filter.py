@@ -6,11 +6,12 @@ from typing import Any
 import jax
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import PyTree, PyTreeDef
+from jaxtyping import PyTree
 
 from ecliptic import _jax
 from ecliptic.errors import StructureError
 from ecliptic.tree._difference import first_difference
+from ecliptic.tree._one_level import PyTreeDef
 from ecliptic.tree._paths import format_path
 
 IsLeaf = Callable[[Any], bool] | None

@@ -75,7 +75,7 @@ class TreeWLCustom:
                 if formatter is not None:
                     return formatter(obj, self._document)
         if isinstance(obj, (jax.Array, _jax.TypedNdArray)):
-            return _array(obj) if self.short_arrays else wl.TextDoc(_long_array(obj))
+            return _array(obj) if self.short_arrays else wl.TextDoc(repr(obj))
         if cls is jax.ShapeDtypeStruct:
             return _array(obj) if self.struct_as_array else None
         if isinstance(obj, type):
@@ -133,10 +133,6 @@ def _array(obj: Any) -> Document:
 
 def _is_key(dtype: Any) -> bool:
     return jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)
-
-
-def _long_array(obj: Any) -> str:
-    return repr(np.asarray(obj)) if isinstance(obj, _jax.TypedNdArray) else repr(obj)
 
 
 def _numpy_scalar(obj: np.generic) -> Document | None:

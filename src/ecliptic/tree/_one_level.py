@@ -1,12 +1,18 @@
 """One level of a tree."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax.tree_util as jtu
-from jaxtyping import PyTree, PyTreeDef
+from jaxtyping import PyTree
 
 from ecliptic.errors import StructureError
+
+if TYPE_CHECKING:
+    # JAX exports the class as a variable, which type checkers do not take for a type.
+    PyTreeDef: TypeAlias = Any
+else:
+    from jax.tree_util import PyTreeDef
 
 
 def tree_flatten_one_level(pytree: PyTree) -> tuple[list[PyTree], PyTreeDef]:
