@@ -72,3 +72,21 @@ def test_import_starts_no_device():
 
 def test_import_warns_of_nothing():
     assert _python("import warnings; warnings.simplefilter('error'); import ecliptic") == ""
+
+
+def test_import_survives_a_jax_that_has_dropped_every_borrowed_name():
+    output = _python(
+        """
+        import importlib.util, pathlib, sys
+        root = pathlib.Path(importlib.util.find_spec("ecliptic").origin).parent
+        spec = importlib.util.spec_from_file_location("ecliptic._jax", root / "_jax/__init__.py")
+        room = sys.modules["ecliptic._jax"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(room)
+        for name, row in room.BORROWED.items():
+            room.BORROWED[name] = row._replace(module="jax.no_such_module")
+        import ecliptic
+        assert sys.modules["ecliptic._jax"] is room
+        print(ecliptic.Module.__name__)
+        """
+    )
+    assert output == "Module\n"
