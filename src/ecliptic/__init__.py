@@ -9,6 +9,7 @@ from ecliptic.module import (
     field,
     module_update_wrapper,
 )
+from ecliptic.transform import filter_jit
 from ecliptic.tree import (
     apply_updates,
     combine,
@@ -36,6 +37,7 @@ __all__ = [
     "combine",
     "field",
     "filter",
+    "filter_jit",
     "is_array",
     "is_array_like",
     "is_inexact_array",

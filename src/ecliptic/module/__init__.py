@@ -1,13 +1,14 @@
 """Modules: frozen dataclasses that are PyTrees."""
 
 from ecliptic.module._abstract import AbstractClassVar, AbstractVar
-from ecliptic.module._bound import BoundMethod
+from ecliptic.module._bound import BoundMethod, bind
 from ecliptic.module._field import field
 from ecliptic.module._meta import ModuleMeta
 from ecliptic.module._module import Module
 from ecliptic.module._partial import Partial
+from ecliptic.module._source import compile_function, tuple_display
 from ecliptic.module._static import Static
-from ecliptic.module._wrapper import module_update_wrapper
+from ecliptic.module._wrapper import looks_like_wrapped, module_update_wrapper
 
 __all__ = [
     "AbstractClassVar",
@@ -17,6 +18,10 @@ __all__ = [
     "ModuleMeta",
     "Partial",
     "Static",
+    "bind",
+    "compile_function",
     "field",
+    "looks_like_wrapped",
     "module_update_wrapper",
+    "tuple_display",
 ]

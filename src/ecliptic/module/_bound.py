@@ -1,12 +1,17 @@
 """Bound methods as Modules."""
 
 import inspect
+import types
 from typing import Any
 
 from ecliptic.module._field import field
 from ecliptic.module._initialise import SUSPECT
 from ecliptic.module._methods import Method
 from ecliptic.module._module import Module
+from ecliptic.module._wrapper import looks_like_wrapped
+
+_new = object.__new__
+_set = object.__setattr__
 
 
 class BoundMethod(Module):
@@ -28,7 +33,7 @@ class BoundMethod(Module):
 
     @property
     def __wrapped__(self) -> Any:
-        return self.__func__.__get__(self.__self__)
+        return types.MethodType(self.__func__, self.__self__)
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -45,10 +50,13 @@ def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 def bind(function: Any, instance: Any) -> BoundMethod:
     """The bound method of `function` and `instance`."""
-    return Method(function).__get__(instance)
+    bound = _new(BoundMethod)
+    _set(bound, "__dict__", {"__func__": function, "__self__": instance})
+    return bound
 
 
 # Set past the metaclass: this one call must not be a bound method in its turn.
 type.__setattr__(BoundMethod, "__call__", _call)
 Method.bound_type = BoundMethod
 SUSPECT.add(BoundMethod)
+looks_like_wrapped(BoundMethod)

@@ -10,29 +10,39 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class _Forwarded:
-    """A class attribute that instances answer with that of what they wrap."""
+_NAMES = ("__name__", "__qualname__")
 
-    def __init__(self, name: str, of_class: Any) -> None:
-        self.name = name
+
+class _Docstring:
+    """The docstring of a class, which instances answer with that of what they wrap."""
+
+    def __init__(self, of_class: str | None) -> None:
         self.of_class = of_class
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self.of_class
-        return getattr(instance.__wrapped__, self.name)
+    def __get__(self, instance: Any, owner: type | None = None) -> str | None:
+        return self.of_class if instance is None else instance.__wrapped__.__doc__
 
 
 def looks_like_wrapped(cls: type) -> None:
     """Lets instances of `cls` answer with the name and docstring of their `__wrapped__`.
 
     It is a property of the class and no state of an instance, so it survives every
-    transformation of the tree.
+    transformation of the tree. Names cannot be class attributes (Python keeps those of the
+    class itself there), so they come by `__getattr__`.
     """
-    for name in ("__name__", "__qualname__", "__doc__"):
-        if not isinstance(cls.__dict__.get(name), _Forwarded):
-            of_class = getattr(cls, name, None)
-            type.__setattr__(cls, name, _Forwarded(name, of_class))
+    if isinstance(cls.__dict__.get("__doc__"), _Docstring):
+        return
+    fallback = getattr(cls, "__getattr__", None)
+
+    def __getattr__(self: Any, name: str) -> Any:
+        if name in _NAMES:
+            return getattr(self.__wrapped__, name)
+        if fallback is not None:
+            return fallback(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    type.__setattr__(cls, "__doc__", _Docstring(cls.__doc__))
+    type.__setattr__(cls, "__getattr__", __getattr__)
 
 
 def module_update_wrapper(
