@@ -49,20 +49,26 @@ class TreeWLCustom:
         truncate_leaf: which values to print as `name(...)`.
         short_arrays: whether arrays are printed as `f32[2,3]`, or with their elements.
         struct_as_array: whether a `jax.ShapeDtypeStruct` is printed like an array.
+        indent: by how much each level is indented, as given to `wadler_lindig` itself.
 
     >>> import jax.numpy as jnp
     >>> wl.pformat([jnp.ones(2)], custom=TreeWLCustom(lambda _: False, True, False))
     '[f32[2]]'
     """
 
-    __slots__ = ("short_arrays", "struct_as_array", "truncate_leaf")
+    __slots__ = ("indent", "short_arrays", "struct_as_array", "truncate_leaf")
 
     def __init__(
-        self, truncate_leaf: Callable[[Any], bool], short_arrays: bool, struct_as_array: bool
+        self,
+        truncate_leaf: Callable[[Any], bool],
+        short_arrays: bool,
+        struct_as_array: bool,
+        indent: int = 2,
     ) -> None:
         self.truncate_leaf = truncate_leaf
         self.short_arrays = short_arrays
         self.struct_as_array = struct_as_array
+        self.indent = indent
 
     def __call__(self, obj: Any) -> Document | None:
         """Return the document of `obj`, or `None` to leave it to the defaults."""
@@ -85,7 +91,7 @@ class TreeWLCustom:
         return self._callable(obj)
 
     def _document(self, obj: Any) -> Document:
-        return wl.pdoc(obj, short_arrays=self.short_arrays, custom=self)
+        return wl.pdoc(obj, indent=self.indent, short_arrays=self.short_arrays, custom=self)
 
     def _callable(self, obj: Any) -> Document | None:
         if isinstance(obj, (jax.custom_jvp, jax.custom_vjp)):
@@ -100,14 +106,14 @@ class TreeWLCustom:
     def _partial(self, obj: functools.partial) -> Document:
         parts = [self._document(part) for part in (obj.func, *obj.args)]
         parts += wl.named_objs(
-            obj.keywords.items(), short_arrays=self.short_arrays, custom=self, indent=2
+            obj.keywords.items(), short_arrays=self.short_arrays, custom=self, indent=self.indent
         )
         return wl.bracketed(
             begin=wl.TextDoc(f"{type(obj).__name__}("),
             docs=parts,
             sep=wl.comma,
             end=wl.TextDoc(")"),
-            indent=2,
+            indent=self.indent,
         )
 
 
@@ -172,7 +178,7 @@ def tree_pformat(
         width=width,
         indent=indent,
         short_arrays=short_arrays,
-        custom=TreeWLCustom(truncate_leaf, short_arrays, struct_as_array),
+        custom=TreeWLCustom(truncate_leaf, short_arrays, struct_as_array, indent),
     )
 
 

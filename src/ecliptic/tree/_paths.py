@@ -119,7 +119,11 @@ def _parse_key(rest: str, position: int, text: str) -> tuple[Any, int]:
             "attributes `.name`, indices `[0]` and dictionary keys `['name']`, for instance "
             "`layers[0].weight`."
         )
-    return _KEY_OF_GROUP[str(found.lastgroup)](found[str(found.lastgroup)]), found.end()
+    kind = str(found.lastgroup)
+    try:
+        return _KEY_OF_GROUP[kind](found[kind]), found.end()
+    except TypeError as error:
+        raise PathError(f"the path {text!r} has an index that is too large.") from error
 
 
 _KEY_OF_GROUP: dict[str, Callable[[str], Any]] = {

@@ -99,7 +99,7 @@ def test_none_is_replaced_with_is_leaf():
 
 
 def test_is_leaf_nodes_can_be_picked():
-    is_list = lambda x: isinstance(x, list)  # noqa: E731
+    is_list = lambda x: isinstance(x, list)
     assert tree_at(lambda t: t[1], ([1], [1]), 2, is_leaf=is_list) == ([1], 2)
 
 
@@ -121,7 +121,7 @@ def test_works_under_jit():
 
 def test_a_structural_search_can_pick_nodes():
     tree = [Affine(1, 2), {"x": Affine(3, 4)}, 5]
-    is_affine = lambda x: isinstance(x, Affine)  # noqa: E731
+    is_affine = lambda x: isinstance(x, Affine)
 
     def weights(t):
         return [node.weight for node in jax.tree.leaves(t, is_leaf=is_affine) if is_affine(node)]
@@ -131,7 +131,7 @@ def test_a_structural_search_can_pick_nodes():
 
 def test_where_may_look_at_leaves_if_its_pick_is_unique():
     tree = [np.zeros(2), np.zeros((2, 2)), "a"]
-    matrices = lambda t: [x for x in jax.tree.leaves(t) if is_array(x) and x.ndim == 2]  # noqa: E731
+    matrices = lambda t: [x for x in jax.tree.leaves(t) if is_array(x) and x.ndim == 2]
     result = tree_at(matrices, tree, replace=["matrix"])
     assert result[1:] == ["matrix", "a"]
     assert result[0] is tree[0]
@@ -187,7 +187,9 @@ def test_a_none_without_is_leaf_is_an_error_that_shows_is_leaf():
 
 
 def test_a_static_field_is_an_error_that_says_so_and_shows_replace():
-    message = r"static field `tree\[0\]\.name` of Affine.*dataclasses\.replace\(tree\[0\], name=\.\.\.\)"
+    message = (
+        r"static field `tree\[0\]\.name` of Affine.*dataclasses\.replace\(tree\[0\], name=\.\.\.\)"
+    )
     with pytest.raises(SelectionError, match=message):
         tree_at(lambda t: t[0].name, [Affine(1, 2, name="some name")], "new")
 
@@ -243,5 +245,3 @@ def test_an_exception_of_where_is_passed_on():
 def test_a_dictionary_key_error_is_passed_on():
     with pytest.raises(KeyError, match="missing"):
         tree_at(lambda t: t["missing"], {"a": 1}, 3)
-
-

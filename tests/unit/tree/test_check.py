@@ -23,7 +23,9 @@ def test_equal_nodes_pass():
 
 
 def test_a_node_in_two_places_is_an_error_that_names_both():
-    with pytest.raises(StructureError, match=r"same list appears at `pytree\.weight\[0\]` and at `pytree\.bias`"):
+    with pytest.raises(
+        StructureError, match=r"same list appears at `pytree\.weight\[0\]` and at `pytree\.bias`"
+    ):
         tree_check(Affine([LIST], LIST))
 
 

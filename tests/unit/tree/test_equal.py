@@ -127,7 +127,13 @@ def test_close_arrays_are_equal_with_a_tolerance(x, y, how):
 
 @pytest.mark.parametrize(
     ("x", "y"),
-    [(1.0, 1.001), (100, 101), (jnp.array(100), jnp.array(101)), (NAN, NAN), (KEY, jax.random.key(1))],
+    [
+        (1.0, 1.001),
+        (100, 101),
+        (jnp.array(100), jnp.array(101)),
+        (NAN, NAN),
+        (KEY, jax.random.key(1)),
+    ],
     ids=["float", "int", "integers", "nan", "key"],
 )
 def test_a_tolerance_is_for_inexact_arrays(x, y):

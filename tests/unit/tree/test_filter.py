@@ -1,5 +1,3 @@
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,12 +21,13 @@ TREE = {"a": 1, "b": ["relu", (2.0, None)], "c": "tanh"}
             {"a": is_array_like, "b": [True, is_array_like], "c": is_array_like},
             {"a": 1, "b": ["relu", (2.0, None)], "c": None},
         ),
-        ({"a": np.bool_(True), "b": False, "c": False}, {"a": 1, "b": [None, (None,) * 2]} | {"c": None}),
-        (functools.partial(isinstance, 1), None),
-    ][:-1],
-)  # fmt: skip
+        ([np.bool_(True)], [1]),
+        ([np.bool_(False)], [None]),
+    ],
+)
 def test_filter_keeps_what_the_specification_picks(spec, expected):
-    assert filter(TREE, spec) == expected
+    tree = [1] if isinstance(spec, list) else TREE
+    assert filter(tree, spec) == expected
 
 
 def test_filter_inverse_keeps_the_others():
@@ -40,7 +39,10 @@ def test_filter_replaces_what_is_left_out():
 
 
 def test_filter_treats_nodes_as_leaves_on_request():
-    assert filter([1, None], lambda x: x is None, is_leaf=lambda x: x is None, replace=0) == [0, None]
+    assert filter([1, None], lambda x: x is None, is_leaf=lambda x: x is None, replace=0) == [
+        0,
+        None,
+    ]
 
 
 def test_filter_with_is_leaf_above_the_specification_keeps_to_the_specification():
@@ -84,7 +86,9 @@ def test_filter_refuses_a_traced_specification():
 
 @pytest.mark.parametrize("entry", [1, "yes", 2.0])
 def test_filter_refuses_other_entries_by_path(entry):
-    with pytest.raises(StructureError, match=r"booleans and functions only, but `filter_spec\[1\]`"):
+    with pytest.raises(
+        StructureError, match=r"booleans and functions only, but `filter_spec\[1\]`"
+    ):
         filter([1, 2], [True, entry])
 
 

@@ -12,7 +12,7 @@ TABLE = [
     ((SequenceKey(12), SequenceKey(0)), "[12][0]"),
     ((DictKey("a"),), "['a']"),
     ((DictKey("it's"),), '["it\'s"]'),
-    ((DictKey("]['\\\n"), GetAttrKey("b")), "[\"]['\\\\\\n\"].b"),
+    ((DictKey("]['\\\n"), GetAttrKey("b")), '["][\'\\\\\\n"].b'),
     ((DictKey(1),), "[(1)]"),
     ((DictKey(-1.5), DictKey(None)), "[(-1.5)][(None)]"),
     ((DictKey((1, ")]")), SequenceKey(0)), "[(1, ')]')][0]"),
@@ -70,6 +70,11 @@ def test_parse_refuses_what_is_no_path(text):
 def test_parse_refuses_keys_that_are_no_literals(text):
     with pytest.raises(PathError, match="is not a Python literal"):
         parse_path(text)
+
+
+def test_parse_refuses_an_index_too_large_for_jax():
+    with pytest.raises(PathError, match="index that is too large"):
+        parse_path(f"[{2**80}]")
 
 
 @pytest.mark.parametrize("text", ["other.a", "modelled.a", ""])

@@ -51,7 +51,9 @@ def test_a_scalar_update_is_added_to_each_element():
 
 
 def test_integers_are_added_to_integers():
-    assert tree_equal(apply_updates([jnp.arange(2), 1], [jnp.ones(2, jnp.int32), 1]), [jnp.arange(1, 3), 2])
+    assert tree_equal(
+        apply_updates([jnp.arange(2), 1], [jnp.ones(2, jnp.int32), 1]), [jnp.arange(1, 3), 2]
+    )
 
 
 def test_works_under_jit():
@@ -96,5 +98,7 @@ def test_an_update_of_a_wider_kind_is_an_error(leaf, update):
 
 
 def test_a_shape_that_does_not_fit_is_an_error():
-    with pytest.raises(LeafError, match=r"`model` has shape \(2, 2\), but the leaf has shape \(2,\)"):
+    with pytest.raises(
+        LeafError, match=r"`model` has shape \(2, 2\), but the leaf has shape \(2,\)"
+    ):
         apply_updates(jnp.ones(2), jnp.ones((2, 2)))
