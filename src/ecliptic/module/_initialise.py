@@ -44,9 +44,7 @@ def refuse_assignment(self: Any, name: str, value: Any) -> None:
     cls = type(self)
     spec = cls.__class_spec__
     if id(self) in initialising:
-        if hasattr(getattr(cls, name, None), "__set__") or hasattr(
-            type(_static_attribute(cls, name)), "__set__"
-        ):
+        if hasattr(type(_static_attribute(cls, name)), "__set__"):
             # A property with a setter: what it assigns comes through here again.
             _set(self, name, value)
             return
@@ -54,6 +52,12 @@ def refuse_assignment(self: Any, name: str, value: Any) -> None:
             f"cannot assign to field {name!r}: `{cls.__qualname__}.__init__` sets `self.{name}`, "
             f"but the class declares no such field. Add the line `{name}: {_annotation(value)}` "
             f"to the body of `{cls.__qualname__}`."
+        )
+    if isinstance(_static_attribute(cls, name), property):
+        raise FrozenError(
+            f"cannot assign to property {name!r}: `{cls.__qualname__}` is a Module, and Modules are "
+            f"frozen once initialised, with what their properties set. Make a changed copy of the "
+            f"fields behind it: `ecliptic.tree_at(lambda m: m.<field>, module, value)`."
         )
     if name in spec.settable:
         raise FrozenError(
@@ -140,7 +144,7 @@ def _check_wrapped(self: Any, name: str, value: Any) -> None:
             f"itself in `{name}`, and apply `jax.jit`, `jax.vmap`, ... where it is called; or "
             f"store the filtered form, which is a PyTree: `ecliptic.filter_vmap(module)`.",
             EclipticWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     elif f"{cls}.__init__.<locals>" in getattr(inner, "__qualname__", ""):
         warnings.warn(
@@ -149,7 +153,7 @@ def _check_wrapped(self: Any, name: str, value: Any) -> None:
             f"functions by identity and compiles again for each instance. Make it a method, or "
             f"define the function at module level.",
             EclipticWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

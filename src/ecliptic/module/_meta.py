@@ -14,7 +14,8 @@ from ecliptic.module import _abstract
 from ecliptic.module._field import field
 from ecliptic.module._initialise import initialising
 from ecliptic.module._methods import as_method
-from ecliptic.module._spec import SPEC, Pending, build_spec, install_init, overridden_fields, partly_compared
+from ecliptic.module._source import GENERATED
+from ecliptic.module._spec import SPEC, Pending, build_spec, install_init, is_slot, overridden_fields, partly_compared
 
 _new = object.__new__
 _set = object.__setattr__
@@ -76,9 +77,7 @@ class ModuleMeta(type(typing_extensions.Protocol)):  # pyright: ignore[reportUnt
 
     def __setattr__(cls, name: str, value: Any) -> None:
         if isinstance(value, Pending):
-            # The last step of a class arriving by value: its parts are here now.
-            if not cls.__class_spec__.names:
-                _complete(cls, custom_init=_has_custom_init(cls), forced_abstract=False)
+            _arrive(cls, value)
             return
         super().__setattr__(name, as_method(name, value))
 
@@ -111,9 +110,16 @@ def _has_custom_init(cls: Any) -> bool:
         init = base.__dict__.get("__init__")
         if init is None or base is object or base.__dict__.get("_is_protocol", False):
             continue
-        generated = dataclasses.is_dataclass(base) and "__dataclass_fields__" in base.__dict__
-        return not (generated and init.__code__.co_filename.startswith("<"))
+        return not _is_generated(init)
     return False
+
+
+def _is_generated(init: Any) -> bool:
+    """Whether `dataclasses`, or `install_init`, wrote this `__init__`."""
+    code = getattr(init, "__code__", None)
+    if code is None:
+        return False
+    return code.co_qualname.startswith("__create_fn__.") or code.co_filename.startswith(GENERATED)
 
 
 def _make_dataclass(cls: Any, *, custom_init: bool) -> None:
@@ -176,10 +182,41 @@ def _lacking(cls: Any, *, forced_abstract: bool) -> str | None:
 
 def _complete(cls: Any, *, custom_init: bool, forced_abstract: bool) -> None:
     lacks = _lacking(cls, forced_abstract=forced_abstract)
-    spec = build_spec(cls, custom_init=custom_init, lacks=lacks)
+    if any(is_slot(cls, f.name) for f in dataclasses.fields(cls)):
+        _restore_slots(cls)
+    spec = build_spec(
+        cls, custom_init=custom_init, forced_abstract=forced_abstract, lacks=lacks
+    )
     type.__setattr__(cls, SPEC, spec)
     if spec.compared is not None:
         partly_compared.add(cls)
+
+
+def _restore_slots(cls: Any) -> None:
+    """Lets copies of instances with slots be filled, past the guard against assignment."""
+
+    def __setstate__(self: Any, state: Any) -> None:
+        in_dict, in_slots = state if isinstance(state, tuple) else (state, None)
+        for name, value in {**(in_dict or {}), **(in_slots or {})}.items():
+            _set(self, name, value)
+
+    if not hasattr(cls, "__setstate__"):
+        type.__setattr__(cls, "__setstate__", __setstate__)
+
+
+def _arrive(cls: Any, pending: Pending) -> None:
+    """Completes a class that was pickled by value and has just got all its parts."""
+    for f in cls.__dataclass_fields__.values():
+        # A marker of `dataclasses` that is compared by identity, and travelled by value.
+        for option in ("default", "default_factory"):
+            if isinstance(getattr(f, option), type(dataclasses.MISSING)):
+                setattr(f, option, dataclasses.MISSING)
+    if pending.custom_init and _is_generated(cls.__dict__.get("__init__")):
+        # Made for the class when it was empty still.
+        type.__delattr__(cls, "__init__")
+    _complete(
+        cls, custom_init=pending.custom_init, forced_abstract=pending.forced_abstract
+    )
 
 
 def _register(cls: Any, *, late: bool) -> None:

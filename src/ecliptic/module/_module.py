@@ -82,7 +82,7 @@ class Module(metaclass=ModuleMeta):
         return tree_equal(self, other)
 
     def __hash__(self) -> int:
-        values = [getattr(self, name) for name in type(self).__class_spec__.hashed]
+        values = [_hashable(getattr(self, name)) for name in type(self).__class_spec__.hashed]
         try:
             return hash((type(self), *values))
         except TypeError as error:
@@ -92,12 +92,29 @@ class Module(metaclass=ModuleMeta):
         super().__init_subclass__(**kwargs)
 
 
+def _hashable(value: Any) -> Any:
+    """What to hash in the place of a field's value.
+
+    A PyTree of a class without a hash of its own (a `jax.tree_util.Partial`, for one) hashes by
+    identity, yet it is compared by structure and leaves. So is it hashed then.
+    """
+    made_by = type(value).__hash__
+    if made_by is tuple.__hash__:
+        return tuple(_hashable(item) for item in value)
+    if made_by is not object.__hash__:
+        return value
+    leaves, structure = jax.tree_util.tree_flatten(value)
+    if len(leaves) == 1 and leaves[0] is value:
+        return value
+    return structure, tuple(_hashable(leaf) for leaf in leaves)
+
+
 def _unhashable(self: Module) -> UnhashableError:
     cls = type(self)
     for name in cls.__class_spec__.hashed:
         value = getattr(self, name)
         try:
-            hash(value)
+            hash(_hashable(value))
         except UnhashableError as inner:
             return UnhashableError(f"{inner} It is part of the field `{name}` of `{cls.__qualname__}`.")
         except TypeError:

@@ -12,6 +12,9 @@ from typing import Any
 
 _serial = itertools.count()
 
+# What the file names of generated functions begin with.
+GENERATED = "<ecliptic "
+
 
 def compile_function(
     name: str, source: str, variables: Mapping[str, Any], *, label: str
@@ -27,7 +30,7 @@ def compile_function(
     Returns:
         The function.
     """
-    filename = f"<ecliptic {label}.{name} #{next(_serial)}>"
+    filename = f"{GENERATED}{label}.{name} #{next(_serial)}>"
     scope = dict(variables)
     exec(compile(source, filename, "exec"), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)

@@ -35,7 +35,12 @@ class Pending:
     """Stands for the specification of a class that was pickled by value.
 
     The specification holds compiled functions and is worked out again where the class arrives.
+    What the arrived class does not tell is in here.
     """
+
+    def __init__(self, *, custom_init: bool, forced_abstract: bool) -> None:
+        self.custom_init = custom_init
+        self.forced_abstract = forced_abstract
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +56,7 @@ class ClassSpec:
         settable: `names` as a set, asked at each assignment during initialisation.
         custom_init: whether its `__init__` was written by hand, here or in a base.
         custom_new: whether the class has a `__new__` of its own.
+        forced_abstract: whether the class was declared abstract with `strict=None`.
         lacks: a description of what is abstract still; None if the class can be instantiated.
         defaults: what a custom `__init__` finds set already: name, value, factory.
         checks: the `__check_init__` functions of the MRO, most derived first.
@@ -67,6 +73,7 @@ class ClassSpec:
     settable: frozenset[str]
     custom_init: bool
     custom_new: bool
+    forced_abstract: bool
     lacks: str | None
     defaults: "tuple[Default, ...]"
     checks: tuple[Callable[[Any], None], ...]
@@ -78,7 +85,10 @@ class ClassSpec:
     hashed: tuple[str, ...]
 
     def __reduce__(self) -> Any:
-        return Pending, ()
+        pending = functools.partial(
+            Pending, custom_init=self.custom_init, forced_abstract=self.forced_abstract
+        )
+        return pending, ()
 
 
 class Default(NamedTuple):
@@ -89,7 +99,9 @@ class Default(NamedTuple):
     factory: Callable[[], Any] | None
 
 
-def build_spec(cls: type, *, custom_init: bool, lacks: str | None) -> ClassSpec:
+def build_spec(
+    cls: type, *, custom_init: bool, forced_abstract: bool, lacks: str | None
+) -> ClassSpec:
     """Works out the specification of a class that `dataclasses` has processed."""
     declared = dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
     names = tuple(f.name for f in declared)
@@ -105,6 +117,7 @@ def build_spec(cls: type, *, custom_init: bool, lacks: str | None) -> ClassSpec:
         static=static,
         settable=frozenset(names),
         custom_new=cls.__new__ is not _new,
+        forced_abstract=forced_abstract,
         lacks=lacks,
         defaults=_defaults(declared) if custom_init else (),
         checks=tuple(
@@ -117,7 +130,8 @@ def build_spec(cls: type, *, custom_init: bool, lacks: str | None) -> ClassSpec:
         flatten_with_keys=flatten_with_keys,
         unflatten=unflatten,
         compared=None if compared == names else compared,
-        hashed=tuple(f.name for f in declared if (f.compare if f.hash is None else f.hash)),
+        # Whatever `hash=True` asks: what `==` ignores must not tell two hashes apart.
+        hashed=tuple(f.name for f in declared if f.compare and f.hash in (None, True)),
     )
 
 
@@ -192,7 +206,7 @@ def _compile_tree_functions(
         *(f"    {tuple_display([local[n] for n in part])} = {source}"
           for part, source in ((data, "children"), (static, "aux")) if part),
     ]  # fmt: skip
-    if any(_is_slot(cls, name) for name in names):
+    if any(is_slot(cls, name) for name in names):
         lines += [f"    set_(self, {name!r}, {local[name]})" for name in names]
     elif names:
         # Adopting a fresh dict is faster than one `__setattr__` a field, and reads as fast.
@@ -207,7 +221,7 @@ def _compile_tree_functions(
     return tuple(compile_function(n, s, scope, label=label) for n, s in sources.items())
 
 
-def _is_slot(cls: type, name: str) -> bool:
+def is_slot(cls: type, name: str) -> bool:
     return isinstance(inspect.getattr_static(cls, name, None), types.MemberDescriptorType)
 
 
@@ -271,9 +285,12 @@ def install_init(cls: type) -> None:
             value = f"_ecliptic_default_{f.name}"
         if value is not None:
             body.append(f"    _ecliptic_set({receiver}, {f.name!r}, {value})")
-    names = {f.name for f in declared}
     if hasattr(cls, "__post_init__"):
-        only_for_init = ", ".join(n for n in positional + keyword if n not in names)
+        # In the order of the class body, as `dataclasses` has it, wherever `__init__` takes them.
+        names, parameters = {f.name for f in declared}, {*positional, *keyword}
+        only_for_init = ", ".join(
+            n for n in cls.__dataclass_fields__ if n in parameters and n not in names
+        )
         body.append(f"    {receiver}.__post_init__({only_for_init})")
     star = ["*"] if keyword else []
     header = f"def __init__({', '.join([receiver, *positional, *star, *keyword])}):"
