@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import math
 from collections.abc import Mapping
 
 from bench._budget import FACTORS, RATIO, Budget
@@ -38,7 +39,15 @@ class Measurement:
 class Outcome:
     """A row's measurements (two, if the first was over the budget) and what they mean.
 
-    ``reason`` says why a row failed, and ``absent`` why a peer is missing.
+    Attributes:
+        row: What was measured.
+        budget: What limits it.
+        verdict: What became of it.
+        measurements: Of subject and reference alone; the last one counts.
+        reason: Why the row failed.
+        beside: For each peer, the samples of subject, reference and the peer from turns of their
+            own.
+        absent: Why a peer is missing.
     """
 
     row: Row
@@ -46,6 +55,7 @@ class Outcome:
     verdict: Verdict
     measurements: tuple[Measurement, ...] = ()
     reason: str | None = None
+    beside: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -57,30 +67,43 @@ def judge(row: Row, budget: Budget | None, repeats: int) -> Outcome:
     """Measures ``row`` against ``budget``; whatever its contenders raise is its failure."""
     repeats = row.repeats or repeats
     try:
-        clocks, absent = _contenders(row)
-        first = _measure(clocks, budget, repeats)
-        if budget is None:
-            return Outcome(row, None, Verdict.INFO, (first,), absent=absent)
-        if first.value <= budget.ceiling:
-            return Outcome(row, budget, Verdict.HELD, (first,), absent=absent)
-        second = _measure(clocks, budget, PATIENCE * repeats)
+        clocks = {SUBJECT: _ready(row.subject)}
+        if row.reference is not None:
+            clocks[REFERENCE] = _ready(row.reference)
+        measurements = _measurements(clocks, budget, repeats)
     except Exception as error:
-        return Outcome(row, budget, Verdict.FAILED, reason=f"{type(error).__name__}: {error}")
-    verdict = Verdict.HELD if second.value <= budget.ceiling else Verdict.OVER
-    return Outcome(row, budget, verdict, (first, second), absent=absent)
-
-
-def _contenders(row: Row) -> tuple[dict[str, Clock], dict[str, str]]:
-    clocks: dict[str, Clock] = {SUBJECT: _ready(row.subject)}
-    if row.reference is not None:
-        clocks[REFERENCE] = _ready(row.reference)
+        return Outcome(row, budget, Verdict.FAILED, reason=_reason(error))
+    # A peer may leave garbage by the megabyte while the collector is off, and cold caches behind
+    # it. So none runs before the verdict, and none beside another.
+    beside: dict[str, Mapping[str, float]] = {}
     absent: dict[str, str] = {}
     for label, peer in row.peers.items():
         try:
-            clocks[label] = _ready(peer)
+            turns = {**clocks, label: _ready(peer)}
+            beside[label] = interleave(turns, math.ceil(repeats / PATIENCE))
         except Exception as error:
-            absent[label] = f"{type(error).__name__}: {error}"
-    return clocks, absent
+            absent[label] = _reason(error)
+    verdict = _verdict(measurements[-1].value, budget)
+    return Outcome(row, budget, verdict, measurements, beside=beside, absent=absent)
+
+
+def _measurements(
+    clocks: Mapping[str, Clock], budget: Budget | None, repeats: int
+) -> tuple[Measurement, ...]:
+    first = _measure(clocks, budget, repeats)
+    if _verdict(first.value, budget) is not Verdict.OVER:
+        return (first,)
+    return first, _measure(clocks, budget, PATIENCE * repeats)
+
+
+def _verdict(value: float, budget: Budget | None) -> Verdict:
+    if budget is None:
+        return Verdict.INFO
+    return Verdict.HELD if value <= budget.ceiling else Verdict.OVER
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _ready(factory: Factory) -> Clock:

@@ -57,14 +57,14 @@ def table_lines(outcome: Outcome) -> Iterator[str]:
 
 
 def _peer_lines(outcome: Outcome, last: Measurement, unit: str) -> Iterator[str]:
-    samples = last.samples
-    if REFERENCE in samples and outcome.row.against:
-        share = samples[SUBJECT] / samples[REFERENCE]
+    if REFERENCE in last.samples:
+        share = last.samples[SUBJECT] / last.samples[REFERENCE]
         yield f"    reference: {outcome.row.against} (ecliptic is {share:.3g} × it)"
     for label in outcome.row.peers:
         if label in outcome.absent:
             yield f"    {label}: absent ({outcome.absent[label].splitlines()[0]})"
             continue
+        samples = outcome.beside[label]
         peer = f"    {label}: {_sample(samples[label], unit)}"
         if REFERENCE in samples:
             peer += f", {samples[label] / samples[REFERENCE]:.3g} × the reference"
@@ -102,6 +102,7 @@ def _entry(outcome: Outcome) -> dict[str, object]:
         "verdict": outcome.verdict.name.lower(),
         "reason": outcome.reason,
         "absent": dict(outcome.absent),
+        "beside": {label: dict(samples) for label, samples in outcome.beside.items()},
         "measurements": [
             {"value": one.value, "repeats": one.repeats, "samples": dict(one.samples)}
             for one in outcome.measurements

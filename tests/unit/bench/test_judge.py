@@ -114,7 +114,32 @@ def test_a_missing_peer_is_named_and_harms_nothing():
     outcome = judge(row(constant(1.0), constant(1.0), peers=peers), BUDGET, 1)
     assert outcome.verdict is Verdict.HELD
     assert outcome.absent == {"gone": "ModuleNotFoundError: No module named 'absent'"}
-    assert outcome.measurements[0].samples["here"] == 3.0
+    assert outcome.beside == {"here": {"ecliptic": 1.0, "reference": 1.0, "here": 3.0}}
+
+
+def test_a_peer_that_breaks_while_it_is_sampled_harms_nothing():
+    values = iter([1.0])
+    peers = {"breaks": lambda: Reported(lambda: next(values)), "here": constant(3.0)}
+    outcome = judge(row(constant(1.0), constant(1.0), peers=peers), BUDGET, 1)
+    assert outcome.verdict is Verdict.HELD
+    assert list(outcome.absent) == ["breaks"]
+    assert list(outcome.beside) == ["here"]
+
+
+def test_no_peer_runs_before_the_verdict_or_beside_another():
+    log: list[str] = []
+
+    def logged(label: str) -> Factory:
+        def sample() -> float:
+            log.append(label)
+            return 1.0
+
+        return lambda: Reported(sample)
+
+    peers = {"p": logged("p"), "q": logged("q")}
+    judge(row(logged("s"), logged("r"), peers=peers), BUDGET, 1)
+    # calibration, the verdict's turn; then for each peer its calibration and a turn
+    assert "".join(log) == "srsrpsrpqsrq"
 
 
 def test_a_row_without_budget_only_informs():
