@@ -1,0 +1,78 @@
+"""What layers ask of their arguments before they compute."""
+
+import operator
+from typing import Any, Literal
+
+import jax.numpy as jnp
+
+from ecliptic.errors import LayerArgumentError, ShapeError
+
+Size = int | Literal["scalar"]
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of anything array-like, without making an array of it."""
+    shape = getattr(x, "shape", None)
+    return jnp.shape(x) if shape is None else shape
+
+
+def check_size(value: Any, name: str, layer: str, *, scalar: bool = False) -> Any:
+    """Make a size a plain `int`, or say why it is none.
+
+    A NumPy integer would be compared as an array wherever the layer's structure is compared.
+
+    Args:
+        value: what the caller gave.
+        name: the parameter's name.
+        layer: the layer's name.
+        scalar: whether the word `"scalar"` is a size too.
+
+    Returns:
+        A non-negative `int`, or `"scalar"`.
+
+    Raises:
+        LayerArgumentError: the value is neither.
+    """
+    if scalar and isinstance(value, str) and value == "scalar":
+        return value
+    try:
+        size = operator.index(value)
+    except TypeError:
+        size = -1
+    if size < 0:
+        also = " or 'scalar'" if scalar else ""
+        raise LayerArgumentError(
+            f"`{layer}` got {name}={value!r}, but a size is a non-negative integer{also}."
+        )
+    return size
+
+
+def check_vector(x: Any, size: Size, name: str, layer: str) -> None:
+    """Refuse an input that is not one vector of `size` numbers (one number for `"scalar"`).
+
+    Args:
+        x: the input.
+        size: what the layer was made for.
+        name: the parameter of the layer that holds the size, for the message.
+        layer: the layer's name.
+
+    Raises:
+        ShapeError: the shape of `x` is another one.
+    """
+    wanted = () if size == "scalar" else (size,)
+    shape = shape_of(x)
+    if shape == wanted:
+        return
+    what = (
+        "a scalar: x must have scalar shape ()" if wanted == () else f"one vector of shape {wanted}"
+    )
+    hint = ""
+    if len(shape) > len(wanted):
+        hint = (
+            " A layer acts on one example at a time. For a batch, did you mean "
+            "`jax.vmap(layer)(x)`?"
+        )
+    raise ShapeError(
+        f"`{layer}` was made with {name}={size!r} and acts on {what}; got x of shape "
+        f"{tuple(shape)}.{hint}"
+    )
