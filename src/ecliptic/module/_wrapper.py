@@ -88,8 +88,8 @@ def module_update_wrapper(
     cls = type(wrapper)
     if not isinstance(getattr(cls, "__wrapped__", None), property):
         raise DefinitionError(
-            f"Wrapper module must supply `__wrapped__` as a property, and `{cls.__qualname__}` does not. "
-            f"Add to the class: `@property\\ndef __wrapped__(self): return self.<field>`."
+            f"Wrapper module must supply `__wrapped__` as a property, and `{cls.__qualname__}` "
+            f"does not. Add to the class: `@property\\ndef __wrapped__(self): return self.<field>`."
         )
     looks_like_wrapped(cls)
     return wrapper  # pyright: ignore[reportReturnType]

@@ -148,9 +148,9 @@ def write_collector(
         label: the name of the function that is called, for tracebacks.
 
     Returns:
-        A function of `args` and `kwargs` that returns the tuples of donated and of other arrays, or
-        None if it cannot vouch that the call is for the same program. None in place of the function if
-        the tree is too large.
+        A function of `args` and `kwargs` that returns the tuples of donated and of other arrays,
+        or None if it cannot vouch that the call is for the same program. None in place of the
+        function if the tree is too large.
     """
     writer = _Writer()
     try:

@@ -30,7 +30,7 @@ from jax.tree_util import tree_flatten
 from ecliptic.errors import ArgumentError, ArgumentTypeError
 from ecliptic.module import Module, bind, field, looks_like_wrapped
 from ecliptic.transform._collect import write_collector
-from ecliptic.transform._static import explain_unhashable, same_static, static_key
+from ecliptic.transform._static import explain, same_static, static_key
 from ecliptic.tree import array_type, is_array
 
 _MISSING: Any = object()
@@ -286,12 +286,11 @@ class _Table:
         traced = [array_type(type(leaf)) for leaf in leaves]
         static = tuple(static_key(x) for x, yes in zip(leaves, traced, strict=True) if not yes)
         key = (treedef, tuple(traced), static)
-        try:
-            hash(key)
-        except Exception as error:
-            raise explain_unhashable(treedef, leaves, error) from error
         with self.lock:
-            program = self.programs.get(key)
+            try:
+                program = self.programs.get(key)
+            except Exception as error:
+                raise explain(treedef, leaves, error) from error
             if program is None:
                 program = _Program(self.function, leaves, treedef, self.options)
                 self.programs[key] = program
@@ -418,9 +417,9 @@ def filter_jit(fun: Any = _MISSING, *, donate: Donate = "none", **jitkwargs: Any
 
     `jax.jit`, without having to say which arguments are static. The function is compiled once for
     each tree structure, each set of static leaves (functions, strings, Python numbers, ...), and
-    each set of shapes and dtypes. Arrays of NumPy and of JAX are traced. The output may be any PyTree as
-    well; what is no array in it is returned as it was when the function was traced. The call returns
-    before the device is done, as a call of `jax.jit` does.
+    each set of shapes and dtypes. Arrays of NumPy and of JAX are traced. The output may be any
+    PyTree as well; what is no array in it is returned as it was when the function was traced. The
+    call returns before the device is done, as a call of `jax.jit` does.
 
     If `fun` is itself a PyTree (a Module, a bound method of one, another filtered transformation),
     its arrays are traced too, so they are arguments of the program and not constants in it.
@@ -430,8 +429,8 @@ def filter_jit(fun: Any = _MISSING, *, donate: Donate = "none", **jitkwargs: Any
         donate: whose buffers may be reused for the output. `"all"`: those of all arrays in the
             arguments, and in `fun`; `"all-except-first"`: all but those of the first argument (of
             `fun`, if that is a PyTree, as for a method); `"warn"` and `"warn-except-first"`: the
-            same, with JAX's warning where a buffer is of no use; `"none"`, the default: none. A donated
-            array can't be used again.
+            same, with JAX's warning where a buffer is of no use; `"none"`, the default: none. A
+            donated array can't be used again.
         **jitkwargs: further options of `jax.jit`, such as `inline`, `keep_unused` and
             `compiler_options`.
 
@@ -442,7 +441,7 @@ def filter_jit(fun: Any = _MISSING, *, donate: Donate = "none", **jitkwargs: Any
         ArgumentTypeError: if `fun` cannot be called.
         ArgumentError: if `donate` is no mode, or an option of `jax.jit` is given that
             filtering replaces.
-        StaticError: at a call, if a static leaf or field has no hash.
+        StaticError: at a call, if a static leaf has no hash, or a static field holds an array.
 
     !!! Example
 

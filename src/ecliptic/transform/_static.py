@@ -31,13 +31,15 @@ def same_static(one: Any, other: Any) -> bool:
         return False
 
 
-def explain_unhashable(treedef: Any, leaves: list[Any], error: Exception) -> StaticError:
-    """The error for arguments whose static part has no hash: names the leaf, or the field."""
+def explain(treedef: Any, leaves: list[Any], error: Exception) -> StaticError:
+    """The error for arguments whose static part could not be looked up: names leaf or field.
+
+    Leaves are looked up by hash. JAX leaves metadata, and with it static fields, out of the hash of
+    a treedef, so these are compared with `==` only; arrays among them are what fails there.
+    """
     args, kwargs = jax.tree_util.tree_unflatten(treedef, leaves)
     for path, leaf in jax.tree_util.tree_flatten_with_path((args, kwargs))[0]:
-        if is_array(leaf):
-            continue
-        problem = _hash_problem(leaf)
+        problem = None if is_array(leaf) else _hash_problem(leaf)
         if problem is not None:
             return StaticError(
                 f"The leaf {_argument(path)} is no array, so it is static, and a static value must "
@@ -45,17 +47,18 @@ def explain_unhashable(treedef: Any, leaves: list[Any], error: Exception) -> Sta
                 f"Pass a hashable value (a tuple, a frozenset, a frozen dataclass), or wrap it in "
                 f"`ecliptic.Static`."
             )
-    found = _find_field((args, kwargs))
-    if found is None:
+    found = _field_with_array((args, kwargs))
+    if found is not None:
+        where, cls, name, array = found
         return StaticError(
-            f"The structure of the arguments has no hash ({error}): a PyTree among them keeps an "
-            f"unhashable value, such as a list or an array, as metadata. The structure is {treedef}."
+            f"The static field `{name}` of the `{cls}` at {where} holds an array of shape "
+            f"{array.shape} and dtype {array.dtype}. Static values are compared with `==` at each "
+            f"call, and arrays cannot be ({error}). Drop `static=True` from `{name}`."
         )
-    where, cls, name, value, problem = found
     return StaticError(
-        f"The static field `{name}` of the `{cls}` at {where} must be hashable; it holds "
-        f"a `{type(value).__qualname__}` ({problem}). Use a tuple in place of a list, or drop "
-        f"`static=True` if it holds arrays."
+        f"The structure of the arguments cannot be compared with that of an earlier call "
+        f"({type(error).__name__}: {error}): a PyTree among them keeps a value, such as an array, as "
+        f"metadata. The structure is {treedef}."
     )
 
 
@@ -73,8 +76,8 @@ def _argument(path: Any) -> str:
     return format_path(tuple(rest), "args" if head.idx == 0 else "kwargs")
 
 
-def _find_field(tree: Any) -> tuple[str, str, str, Any, str] | None:
-    """The first static field of a Module in the tree that has no hash."""
+def _field_with_array(tree: Any) -> tuple[str, str, str, Any] | None:
+    """The first static field of a Module in the tree that holds an array."""
     nodes: list[Any] = []
 
     def visit(node: Any) -> bool:
@@ -82,14 +85,12 @@ def _find_field(tree: Any) -> tuple[str, str, str, Any, str] | None:
             nodes.append(node)
         return False
 
-    paths = jax.tree_util.tree_flatten_with_path(tree, is_leaf=visit)[0]
-    del paths
+    jax.tree_util.tree_leaves(tree, is_leaf=visit)
     for node in nodes:
         for name in type(node).__class_spec__.static:
-            value = getattr(node, name)
-            problem = _hash_problem(value)
-            if problem is not None:
-                return _where(tree, node), type(node).__qualname__, name, value, problem
+            for value in jax.tree_util.tree_leaves(getattr(node, name)):
+                if is_array(value):
+                    return _where(tree, node), type(node).__qualname__, name, value
     return None
 
 
