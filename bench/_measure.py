@@ -19,6 +19,8 @@ import jax
 # vanish, short enough that many samples fall between two bursts of noise.
 SAMPLE_SECONDS = 1e-3
 
+UNROLLED_TURNS = 10
+
 
 class Clock(Protocol):
     """Something that can be sampled: less is better."""
@@ -77,23 +79,25 @@ class Reported:
         return self._function()
 
 
-def unrolled(expression: str, *, calls: int, **names: object) -> Timed:
+def unrolled(expression: str, *, lines: int, **names: object) -> Timed:
     """A clock for an expression that takes nanoseconds, such as an attribute read.
 
-    A loop or a lambda around it would cost more than it does and push every ratio towards one.
-    So a function is generated that has the expression ``calls`` times in its body, where each
-    occurrence has its own inline cache, as it would in a user's method.
+    A lambda around it would cost more than it does and push every ratio towards one. So a function
+    is generated that has the expression on many lines of a loop, where each occurrence has its own
+    inline cache, as it would in a user's method.
 
     Args:
         expression: Python source, over ``names``.
-        calls: How often it is repeated.
+        lines: How often it is written down: enough that the loop around vanishes, and so few that
+            the function stays in the processor's first cache.
         **names: The variables of the expression; they become local variables.
     """
-    lines = [f"def run({', '.join(names)}):", *([f"    {expression}"] * calls)]
+    head = [f"def run(turns, {', '.join(names)}):", "    for _ in turns:"]
+    source = "\n".join([*head, *([f"        {expression}"] * lines)])
     scope: dict[str, Callable[..., None]] = {}
-    exec(compile("\n".join(lines), f"<unrolled {expression}>", "exec"), scope)
-    run, values = scope["run"], tuple(names.values())
-    return Timed(lambda: run(*values), calls=calls)
+    exec(compile(source, f"<unrolled {expression}>", "exec"), scope)
+    run, turns, values = scope["run"], range(UNROLLED_TURNS), tuple(names.values())
+    return Timed(lambda: run(turns, *values), calls=UNROLLED_TURNS * lines)
 
 
 @contextlib.contextmanager

@@ -58,7 +58,7 @@ class PlainCustom:
 
 def _build(kind: object, cls: type) -> Clock:
     weight, bias = _values(kind)
-    return unrolled("Pair(weight, bias)", calls=20, Pair=cls, weight=weight, bias=bias)
+    return unrolled("Pair(weight, bias)", lines=10, Pair=cls, weight=weight, bias=bias)
 
 
 def _generated_of(name: str, kind: object) -> Clock:

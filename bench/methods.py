@@ -14,7 +14,10 @@ from bench._row import Row
 CALL, APPLY, READ = "model.get()", "model()", "model.weight"
 
 # A read takes two nanoseconds, a call between fifty and fifty thousand.
-CALLS = {CALL: 20, APPLY: 20, READ: 400}
+LINES = {CALL: 10, APPLY: 10, READ: 100}
+
+# Where nanoseconds count, the least of the samples takes longer to come by.
+REPEATS = 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +72,7 @@ def _plain() -> Plain:
 
 
 def _clock(expression: str, make: Callable[[], Any]) -> Clock:
-    return unrolled(expression, calls=CALLS[expression], model=make())
+    return unrolled(expression, lines=LINES[expression], model=make())
 
 
 def _row(name: str, budget: str, expression: str, make: Callable[[str], Any]) -> Row:
@@ -83,6 +86,7 @@ def _row(name: str, budget: str, expression: str, make: Callable[[str], Any]) ->
             "equinox": partial(_clock, expression, partial(make, EQUINOX)),
             "flax nnx": partial(_clock, expression, _nnx),
         },
+        repeats=REPEATS,
     )
 
 

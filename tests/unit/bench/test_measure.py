@@ -119,14 +119,14 @@ def test_a_sample_first_waits_for_what_is_still_running(
     assert waited == ["result"]
 
 
-def test_an_unrolled_expression_runs_as_often_as_it_says(monkeypatch: pytest.MonkeyPatch):
+def test_an_unrolled_expression_runs_on_every_line_of_every_turn():
     calls: list[int] = []
-    clock = unrolled("record(number)", calls=7, record=calls.append, number=3)
+    clock = unrolled("record(number)", lines=7, record=calls.append, number=3)
     clock.sample()
     # once untimed, once timed
-    assert calls == [3] * 14
+    assert calls == [3] * (2 * 7 * _measure.UNROLLED_TURNS)
 
 
 def test_an_unrolled_expression_is_timed_by_the_operation(fake_time: FakeTime):
-    clock = unrolled("work(2.0)", calls=5, work=fake_time.work)
+    clock = unrolled("work(2.0)", lines=5, work=fake_time.work)
     assert clock.sample() == 2.0
