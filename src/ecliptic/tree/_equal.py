@@ -14,7 +14,7 @@ from ecliptic import _jax
 from ecliptic.errors import LeafError, StructureError
 from ecliptic.tree._one_level import PyTreeDef, children_with_keys
 from ecliptic.tree._paths import KeyPath, format_path
-from ecliptic.tree._predicates import is_array
+from ecliptic.tree._predicates import is_array, is_inexact_dtype, is_key_dtype
 
 Tolerance: TypeAlias = Float[Array, ""] | Float[np.ndarray, ""] | np.number | float
 
@@ -122,11 +122,11 @@ def _same_array(x: Any, y: Any, typematch: bool, tolerance: tuple[Any, Any] | No
         return False
     if x.shape != y.shape or x.dtype != y.dtype:
         return False
-    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if is_key_dtype(x.dtype):
         return x is y or _same_array(
             jax.random.key_data(x), jax.random.key_data(y), typematch=False, tolerance=None
         )
-    inexact = jnp.issubdtype(x.dtype, jnp.inexact)
+    inexact = is_inexact_dtype(x.dtype)
     if x is y and not inexact:
         return True
     traced = isinstance(x, _jax.Tracer) or isinstance(y, _jax.Tracer)

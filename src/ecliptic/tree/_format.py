@@ -14,6 +14,7 @@ import numpy as np
 import wadler_lindig as wl
 
 from ecliptic import _jax
+from ecliptic.tree._predicates import is_key_dtype
 
 Document: TypeAlias = wl.AbstractDoc
 Formatter: TypeAlias = Callable[[Any, Callable[[Any], Document]], Document | None]
@@ -80,6 +81,8 @@ class TreeWLCustom:
                 formatter = _formatters.get(base)
                 if formatter is not None:
                     return formatter(obj, self._document)
+        if cls in _PLAIN:
+            return None
         if isinstance(obj, (jax.Array, _jax.TypedNdArray)):
             return _array(obj) if self.short_arrays else wl.TextDoc(repr(obj))
         if cls is jax.ShapeDtypeStruct:
@@ -117,6 +120,10 @@ class TreeWLCustom:
         )
 
 
+# Nothing below a formatter of their own changes how these look.
+_PLAIN = {bool, int, float, complex, str, bytes, type(None), list, tuple, dict}
+
+
 def _name(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
@@ -130,15 +137,11 @@ def _is_function(obj: Any) -> bool:
 
 def _array(obj: Any) -> Document:
     dtype = obj.dtype
-    name = f"key<{dtype._impl.tag}>" if _is_key(dtype) else dtype.name
+    name = f"key<{dtype._impl.tag}>" if is_key_dtype(dtype) else dtype.name
     document = wl.array_summary(tuple(obj.shape), name, None)
     if getattr(obj, "weak_type", False):
         return wl.TextDoc(f"weak_{document.text}")
     return document
-
-
-def _is_key(dtype: Any) -> bool:
-    return jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)
 
 
 def _numpy_scalar(obj: np.generic) -> Document | None:

@@ -121,7 +121,7 @@ def is_inexact_array(element: Any) -> bool:
     >>> is_inexact_array(jnp.ones(3)), is_inexact_array(jnp.arange(3))
     (True, False)
     """
-    return is_array(element) and _is_inexact_dtype(element.dtype)
+    return is_array(element) and is_inexact_dtype(element.dtype)
 
 
 def is_inexact_array_like(element: Any) -> bool:
@@ -138,12 +138,19 @@ def is_inexact_array_like(element: Any) -> bool:
     (True, False)
     """
     if is_array(element):
-        return _is_inexact_dtype(element.dtype)
+        return is_inexact_dtype(element.dtype)
     return isinstance(element, (float, complex)) or _has_jax_array(element)
 
 
 @lru_cache(maxsize=256)
-def _is_inexact_dtype(dtype: Any) -> bool:
+def is_key_dtype(dtype: Any) -> bool:
+    """Say whether a dtype is that of typed PRNG keys."""
+    return bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
+
+
+@lru_cache(maxsize=256)
+def is_inexact_dtype(dtype: Any) -> bool:
+    """Say whether a dtype is a floating or complex one."""
     # JAX's function, not NumPy's, which takes bfloat16 and float8 for something else than floats.
     return bool(jnp.issubdtype(dtype, jnp.inexact))
 

@@ -1,5 +1,6 @@
 """Adding an update to the parameters."""
 
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ from jaxtyping import PyTree
 
 from ecliptic.errors import LeafError, StructureError
 from ecliptic.tree._difference import first_difference
-from ecliptic.tree._paths import format_path
+from ecliptic.tree._paths import KeyPath, format_path
 from ecliptic.tree._predicates import is_array
 
 
@@ -50,36 +51,40 @@ def apply_updates(model: PyTree, updates: PyTree) -> PyTree:
     )
 
 
-def _add(leaf: Any, step: Any, path: tuple[Any, ...]) -> Any:
+def _add(leaf: Any, step: Any, path: KeyPath) -> Any:
     if step is None or getattr(step, "dtype", None) == jax.dtypes.float0:
         return leaf
-    at = format_path(path, root="model")
     if not (_is_number(leaf) and _is_number(step)):
         raise LeafError(
-            f"cannot add an update to `{at}`: the leaf is {_kind(leaf)} and the update is "
+            f"cannot add an update to `{_at(path)}`: the leaf is {_kind(leaf)} and the update is "
             f"{_kind(step)}. Use `None` as the update of whatever does not train."
         )
     if not (is_array(leaf) or is_array(step)):
         return leaf + step
-    if jnp.shape(step) not in ((), jnp.shape(leaf)):
+    if np.shape(step) not in ((), np.shape(leaf)):
         raise LeafError(
-            f"the update of `{at}` has shape {jnp.shape(step)}, but the leaf has shape "
-            f"{jnp.shape(leaf)}."
+            f"the update of `{_at(path)}` has shape {np.shape(step)}, but the leaf has shape "
+            f"{np.shape(leaf)}."
         )
     if not _same_kind(leaf, step):
         raise LeafError(
-            f"the update of `{at}` is {_kind(step)}, which a leaf that is {_kind(leaf)} cannot "
+            f"the update of `{_at(path)}` is {_kind(step)}, which a leaf that is {_kind(leaf)} cannot "
             "hold. Use `None` as its update (take gradients of `is_inexact_array` leaves only), "
             "or convert one of the two."
         )
     return _sum(leaf, step)
 
 
+def _at(path: KeyPath) -> str:
+    return format_path(path, root="model")
+
+
 def _sum(leaf: Any, step: Any) -> Any:
     if not is_array(leaf):
         return leaf + step
     if not is_array(step) or leaf.dtype == step.dtype:
-        return (leaf + step).astype(leaf.dtype)
+        total = leaf + step
+        return total if total.dtype == leaf.dtype else total.astype(leaf.dtype)
     # By hand, for with strict promotion JAX does not add unlike dtypes.
     with jax.numpy_dtype_promotion("standard"):
         wide = jnp.promote_types(leaf.dtype, step.dtype)
@@ -88,7 +93,7 @@ def _sum(leaf: Any, step: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     if is_array(value):
-        return jnp.issubdtype(value.dtype, jnp.number)
+        return _rank_of_dtype(value.dtype) is not None
     return isinstance(value, (int, float, complex)) and not isinstance(value, bool)
 
 
@@ -97,9 +102,16 @@ def _same_kind(leaf: Any, step: Any) -> bool:
 
 
 def _rank(value: Any) -> int:
-    dtype = value.dtype if is_array(value) else np.dtype(type(value))
+    rank = _rank_of_dtype(value.dtype if is_array(value) else np.dtype(type(value)))
+    assert rank is not None
+    return rank
+
+
+@lru_cache(maxsize=256)
+def _rank_of_dtype(dtype: Any) -> int | None:
+    """Order the kinds of numbers, each of which holds the ones before; `None` for the rest."""
     kinds = (jnp.integer, jnp.floating, jnp.complexfloating)
-    return next(rank for rank, kind in enumerate(kinds) if jnp.issubdtype(dtype, kind))
+    return next((rank for rank, kind in enumerate(kinds) if jnp.issubdtype(dtype, kind)), None)
 
 
 def _kind(value: Any) -> str:

@@ -212,3 +212,13 @@ def test_an_array_in_a_static_field_is_an_error_by_path():
     trees = [{"m": [Affine(1, 2, name=np.ones(2))]} for _ in range(2)]
     with pytest.raises(StructureError, match=r"two Affine at `pytree\['m'\]\[0\]`.*not arrays"):
         tree_equal(*trees)
+
+
+def test_a_structure_is_compared_before_any_leaf():
+    class Unequal:
+        def __eq__(self, other):
+            raise AssertionError("a leaf was compared")
+
+        __hash__ = None
+
+    assert tree_equal([Unequal(), 1], [Unequal()]) is False
