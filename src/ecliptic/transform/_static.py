@@ -57,8 +57,8 @@ def explain(treedef: Any, leaves: list[Any], error: Exception) -> StaticError:
         )
     return StaticError(
         f"The structure of the arguments cannot be compared with that of an earlier call "
-        f"({type(error).__name__}: {error}): a PyTree among them keeps a value, such as an array, as "
-        f"metadata. The structure is {treedef}."
+        f"({type(error).__name__}: {error}): a PyTree among them keeps an array, or another value "
+        f"that `==` does not compare, as metadata. The structure is {treedef}."
     )
 
 
