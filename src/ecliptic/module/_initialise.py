@@ -62,15 +62,25 @@ def refuse_assignment(self: Any, name: str, value: Any) -> None:
     if name in spec.settable:
         raise FrozenError(
             f"cannot assign to field {name!r}: `{cls.__qualname__}` is a Module, and Modules are "
-            f"frozen once initialised. Make a changed copy: "
-            f"`ecliptic.tree_at(lambda m: m.{name}, module, value)`, or "
-            f"`dataclasses.replace(module, {name}=value)`."
+            f"frozen once initialised. {_changed_copy(spec, name)}"
         )
     raise FrozenError(
         f"cannot assign to field {name!r}: `{cls.__qualname__}` is a Module, frozen once "
         f"initialised, and declares no such field. Declare `{name}: {_annotation(value)}` in the "
         f"class body and set it in `__init__`."
     )
+
+
+def _changed_copy(spec: Any, name: str) -> str:
+    """The calls that make a copy with another value in a field."""
+    calls = []
+    if name in spec.data:
+        calls.append(f"`ecliptic.tree_at(lambda m: m.{name}, module, value)`")
+    if not spec.custom_init:
+        calls.append(f"`dataclasses.replace(module, {name}=value)`")
+    if not calls:
+        return f"The field is static, so give `{name}` its value in `__init__`: make it an argument."
+    return f"Make a changed copy: {', or '.join(calls)}."
 
 
 def refuse_deletion(self: Any, name: str) -> NoReturn:

@@ -136,8 +136,23 @@ def _make_dataclass(cls: Any, *, custom_init: bool) -> None:
         type.__setattr__(cls, "__annotations__", annotations)
     if not custom_init:
         install_init(cls)
-    elif "__init__" in cls.__dict__ and hasattr(cls, "__post_init__"):
+        return
+    if _is_generated(cls.__init__):
+        # The one of a base without fields, which stands before the one that was written.
+        type.__setattr__(cls, "__init__", _written_init(cls))
+    if {"__init__", "__post_init__"} & cls.__dict__.keys() and hasattr(cls, "__post_init__"):
         _warn_of_two_initialisers(cls)
+
+
+def _written_init(cls: Any) -> Any:
+    """The nearest `__init__` that somebody wrote."""
+    return next(
+        base.__dict__["__init__"]
+        for base in cls.__mro__
+        if "__init__" in base.__dict__
+        and not base.__dict__.get("_is_protocol", False)
+        and not _is_generated(base.__dict__["__init__"])
+    )
 
 
 def _warn_of_two_initialisers(cls: Any) -> None:
