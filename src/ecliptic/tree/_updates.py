@@ -69,8 +69,8 @@ def _add(leaf: Any, step: Any, path: KeyPath) -> Any:
     if not _same_kind(leaf, step):
         raise LeafError(
             f"the update of `{_at(path)}` is {_kind(step)}, which a leaf that is {_kind(leaf)} "
-            "cannot hold. Use `None` as its update (take gradients of `is_inexact_array` leaves only), "
-            "or convert one of the two."
+            "cannot hold. Use `None` as its update (take gradients of `is_inexact_array` leaves "
+            "only), or convert one of the two."
         )
     return _sum(leaf, step)
 
