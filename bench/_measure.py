@@ -10,7 +10,7 @@ import gc
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import jax
@@ -20,6 +20,10 @@ import jax
 SAMPLE_SECONDS = 1e-3
 
 UNROLLED_TURNS = 10
+
+# How fast a few nanoseconds of code are depends, by some ten per cent, on where its instructions
+# happen to lie in memory. So an unrolled function exists this many times.
+UNROLLED_COPIES = 8
 
 
 class Clock(Protocol):
@@ -79,7 +83,22 @@ class Reported:
         return self._function()
 
 
-def unrolled(expression: str, *, lines: int, **names: object) -> Timed:
+class Varied:
+    """Several clocks for the same thing, which take turns, sample by sample."""
+
+    def __init__(self, clocks: Sequence[Clock]) -> None:
+        self._clocks = clocks
+        self._turns = itertools.cycle(clocks)
+
+    def calibrate(self) -> None:
+        for clock in self._clocks:
+            clock.calibrate()
+
+    def sample(self) -> float:
+        return next(self._turns).sample()
+
+
+def unrolled(expression: str, *, lines: int, **names: object) -> Clock:
     """A clock for an expression that takes nanoseconds, such as an attribute read.
 
     A lambda around it would cost more than it does and push every ratio towards one. So a function
@@ -94,9 +113,13 @@ def unrolled(expression: str, *, lines: int, **names: object) -> Timed:
     """
     head = [f"def run(turns, {', '.join(names)}):", "    for _ in turns:"]
     source = "\n".join([*head, *([f"        {expression}"] * lines)])
+    return Varied([_compiled(source, lines, tuple(names.values())) for _ in range(UNROLLED_COPIES)])
+
+
+def _compiled(source: str, lines: int, values: tuple[object, ...]) -> Timed:
     scope: dict[str, Callable[..., None]] = {}
-    exec(compile(source, f"<unrolled {expression}>", "exec"), scope)
-    run, turns, values = scope["run"], range(UNROLLED_TURNS), tuple(names.values())
+    exec(compile(source, "<unrolled>", "exec"), scope)
+    run, turns = scope["run"], range(UNROLLED_TURNS)
     return Timed(lambda: run(turns, *values), calls=UNROLLED_TURNS * lines)
 
 

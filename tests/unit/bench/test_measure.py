@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from bench import _measure
-from bench._measure import Reported, Timed, collector_off, interleave, unrolled
+from bench._measure import Reported, Timed, Varied, collector_off, interleave, unrolled
 
 
 class FakeTime:
@@ -117,6 +117,16 @@ def test_a_sample_first_waits_for_what_is_still_running(
     monkeypatch.setattr(_measure.jax, "block_until_ready", waited.append)
     Timed(lambda: "result").sample()
     assert waited == ["result"]
+
+
+def test_varied_clocks_take_turns_sample_by_sample():
+    log: list[str] = []
+    clock = Varied([logging_clock(log, label, [1.0] * 3) for label in "ab"])
+    clock.calibrate()
+    assert "".join(log) == "ab"
+    for _ in range(3):
+        clock.sample()
+    assert "".join(log) == "ababa"
 
 
 def test_an_unrolled_expression_runs_on_every_line_of_every_turn():
