@@ -1,0 +1,339 @@
+"""The programs behind `filter_jit`: one for each static part, and how they are found.
+
+A call of the general kind goes like this:
+
+1. The arguments are flattened, and the leaves' exact types listed.
+2. The last few programs of this function are asked whether tree, types and static leaves are
+   theirs. Static leaves are compared by identity first; in a loop that settles it.
+3. Where none is, a table is asked by hash, and failing that, a new program is made.
+4. The arrays go to a `jax.jit` made for these static parts. Its output is the user's, or an
+   `Output` that says what is to be filled in around its arrays.
+
+Nothing waits for the device. A program that is called in a loop gets a collector, which takes the
+place of steps 1 to 3.
+"""
+
+import dataclasses
+import operator
+import threading
+import types
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+from jax.tree_util import tree_flatten
+
+from ecliptic.transform._collect import write_collector
+from ecliptic.transform._static import explain, same_static, static_key
+from ecliptic.tree import array_type, is_array
+
+Donate = Literal["all", "all-except-first", "warn", "warn-except-first", "none"]
+
+# How many programs one function keeps. A function that is given a new static value at each call
+# (a fresh lambda) compiles each time; it shall not also hold on to all of them.
+_MAX_PROGRAMS = 2048
+
+# A program that is called this often is called in a loop, and a collector pays.
+_CALLS_BEFORE_COLLECTOR = 4
+
+# How many recently used programs are compared without hashing.
+_MAX_RECENT = 4
+
+
+class Output:
+    """An output with leaves that are no arrays, as the traced function returns it to `jax.jit`.
+
+    A node of its own around the arrays. What it takes to rebuild the user's output is its
+    metadata, so JAX keeps it with the program. Metadata is compared by identity.
+    """
+
+    __slots__ = ("arrays", "positions", "template", "treedef")
+
+    def __init__(self, arrays: Any, treedef: Any, template: list[Any], positions: list[int]):
+        self.arrays = arrays
+        self.treedef = treedef
+        self.template = template
+        self.positions = positions
+
+    def rebuild(self) -> Any:
+        """The user's output."""
+        leaves = self.template.copy()
+        for position, array in zip(self.positions, self.arrays, strict=True):
+            leaves[position] = array
+        return self.treedef.unflatten(leaves)
+
+
+def _pack_output(out: Any) -> Any:
+    leaves, treedef = tree_flatten(out)
+    positions = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
+    if len(positions) == len(leaves):
+        return out
+    arrays = [leaves[i] for i in positions]
+    template = [None if is_array(leaf) else leaf for leaf in leaves]
+    return Output(arrays, treedef, template, positions)
+
+
+class _ByIdentity:
+    """Metadata of an `Output`."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+
+jax.tree_util.register_pytree_node(
+    Output,
+    lambda output: (output.arrays, _ByIdentity(output.treedef, output.template, output.positions)),
+    lambda structure, arrays: Output(arrays, *structure.parts),
+)
+
+
+def _picker(positions: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """A function that picks these positions of a list, as a tuple, at the speed of C."""
+    if not positions:
+        return lambda leaves: ()
+    if len(positions) == 1:
+        only = positions[0]
+        return lambda leaves: (leaves[only],)
+    return operator.itemgetter(*positions)
+
+
+class _Silence:
+    """Keeps JAX from warning of donated arrays that it had no use for.
+
+    It warns while it lowers, which comes right after a trace. So the traced function begins the
+    silence and the end of the call ends it; a call that traces nothing pays for one check.
+    """
+
+    __slots__ = ("begun",)
+
+    def __init__(self) -> None:
+        self.begun: list[Any] = []
+
+    def begin(self) -> None:
+        filters = warnings.catch_warnings()
+        filters.__enter__()
+        warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
+        self.begun.append(filters)
+
+    def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        def run(given: Any, kept: Any) -> Any:
+            try:
+                return compiled(given, kept)
+            finally:
+                while self.begun:
+                    self.begun.pop().__exit__(None, None, None)
+
+        return run
+
+
+class _Program:
+    """One compiled function: for one tree, one choice of traced leaves, one set of static leaves.
+
+    `jax.jit` below it tells shapes and dtypes apart.
+    """
+
+    __slots__ = (
+        "calls", "collect", "donated", "lock", "name", "pick_donated", "pick_kept", "pick_static",
+        "run", "static", "traced", "treedef", "types",
+    )  # fmt: skip
+
+    def __init__(
+        self, function: Callable[[], Any], leaves: list[Any], treedef: Any, options: "Options"
+    ) -> None:
+        is_traced = [array_type(type(leaf)) for leaf in leaves]
+        traced = [i for i, yes in enumerate(is_traced) if yes]
+        held = [i for i, yes in enumerate(is_traced) if not yes]
+        donated = set(options.donated(traced, treedef))
+        given = [i for i in traced if i in donated]
+        kept = [i for i in traced if i not in donated]
+        order = given + kept + held
+        self.name = options.name
+        self.treedef = treedef
+        self.types = list(map(type, leaves))
+        self.traced = traced
+        self.donated = donated
+        self.pick_donated = _picker(given)
+        self.pick_kept = _picker(kept)
+        self.pick_static = _picker(held)
+        self.static = self.pick_static(leaves)
+        self.lock: threading.Lock | None = threading.Lock()
+        self.calls = 0
+        self.collect: Callable[..., Any] | None = None
+        static = self.static
+        silence = _Silence() if options.silent else None
+
+        def program(given_arrays: Any, kept_arrays: Any) -> Any:
+            if silence is not None:
+                silence.begin()
+            merged = [None] * len(order)
+            ordered = (*given_arrays, *kept_arrays, *static)
+            for position, leaf in zip(order, ordered, strict=True):
+                merged[position] = leaf
+            args, kwargs = treedef.unflatten(merged)
+            fun = function()
+            if fun is None:
+                fun, *args = args
+            return _pack_output(fun(*args, **kwargs))
+
+        # (The name is what profiles and compiler dumps show.)
+        program.__name__ = program.__qualname__ = options.name
+        donate = {} if options.donate == "none" else {"donate_argnums": 0}
+        compiled = jax.jit(program, **donate, **dict(options.jitkwargs))
+        self.run: Callable[..., Any] = compiled if silence is None else silence.around(compiled)
+
+    def matches(self, leaves: list[Any], leaf_types: list[type], treedef: Any) -> bool:
+        """Whether these arguments are for this program, as far as can be told without hashing."""
+        if self.types != leaf_types:
+            return False
+        try:
+            if self.treedef != treedef:
+                return False
+        except Exception:
+            # A static field holds something that cannot be compared, such as an array. Hashing
+            # comes next, and says which.
+            return False
+        static = self.pick_static(leaves)
+        return all(map(operator.is_, static, self.static)) or all(
+            map(same_static, static, self.static)
+        )
+
+    def call(self, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the program the general way, with flattened arguments."""
+        given, kept = self.pick_donated(leaves), self.pick_kept(leaves)
+        self.calls += 1
+        if self.calls == _CALLS_BEFORE_COLLECTOR:
+            positions = [i in self.donated for i in self.traced]
+            self.collect = write_collector(
+                args, kwargs, len(positions), positions.__getitem__, self.name
+            )
+        lock = self.lock
+        if lock is None or getattr(_tracing, "now", False):
+            return self.run(given, kept)
+        # Threads that call at the same time wait for the first to trace. A thread that is tracing
+        # already does not wait for a second lock, so no two wait for each other.
+        with lock:
+            _tracing.now = True
+            try:
+                return self.run(given, kept)
+            finally:
+                _tracing.now = False
+                self.lock = None
+
+
+_tracing = threading.local()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """How a function is compiled."""
+
+    name: str
+    donate: Donate
+    jitkwargs: tuple[tuple[str, Any], ...]
+
+    @property
+    def silent(self) -> bool:
+        """Whether donations that JAX cannot use go without a warning."""
+        return self.donate.startswith("all")
+
+    def donated(self, traced: list[int], treedef: Any) -> list[int]:
+        """Which of the traced leaves are donated."""
+        if self.donate == "none":
+            return []
+        if not self.donate.endswith("except-first"):
+            return traced
+        arguments = treedef.children()[0].children()
+        first = arguments[0].num_leaves if arguments else 0
+        return [i for i in traced if i >= first]
+
+
+class _Table:
+    """The programs of one function."""
+
+    __slots__ = ("function", "lock", "options", "programs")
+
+    def __init__(self, function: Callable[[], Any], options: Options) -> None:
+        self.function = function
+        self.options = options
+        self.programs: OrderedDict[Any, _Program] = OrderedDict()
+        self.lock = threading.Lock()
+
+    def find(self, leaves: list[Any], treedef: Any) -> _Program:
+        """The program for these arguments; a new one if there is none."""
+        traced = [array_type(type(leaf)) for leaf in leaves]
+        static = tuple(static_key(x) for x, yes in zip(leaves, traced, strict=True) if not yes)
+        key = (treedef, tuple(traced), static)
+        with self.lock:
+            try:
+                program = self.programs.get(key)
+            except Exception as error:
+                raise explain(treedef, leaves, error) from error
+            if program is None:
+                program = _Program(self.function, leaves, treedef, self.options)
+                self.programs[key] = program
+                if len(self.programs) > _MAX_PROGRAMS:
+                    self.programs.popitem(last=False)
+            else:
+                self.programs.move_to_end(key)
+                program.types = list(map(type, leaves))
+        return program
+
+
+_tables: weakref.WeakKeyDictionary[Any, dict[Options, _Table]] = weakref.WeakKeyDictionary()
+_tables_lock = threading.Lock()
+
+
+def table_of(function: Any, options: Options) -> _Table:
+    """The table of a function. `filter_jit(f)` written twice is one function compiled once.
+
+    `function` is None for a callable PyTree, which is an argument like any other.
+    """
+    try:
+        hash(options)
+        shared = type(function) is types.FunctionType
+    except TypeError:
+        shared = False
+    if not shared:
+        return _Table(lambda: function, options)
+    with _tables_lock:
+        of_function = _tables.setdefault(function, {})
+        if options not in of_function:
+            # The table must not keep the function alive: it lives as long as the function does.
+            of_function[options] = _Table(weakref.ref(function), options)
+        return of_function[options]
+
+
+class Dispatch:
+    """What a wrapper remembers between calls. All are equal: it is no part of the tree."""
+
+    __slots__ = ("recent", "table")
+
+    def __init__(self, table: _Table) -> None:
+        self.table = table
+        self.recent: tuple[_Program, ...] = ()
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the general way: flatten, compare or look up."""
+        leaves, treedef = tree_flatten((args, kwargs))
+        leaf_types = list(map(type, leaves))
+        for program in self.recent:
+            if program.matches(leaves, leaf_types, treedef):
+                return program.call(leaves, args, kwargs)
+        program = self.table.find(leaves, treedef)
+        others = [p for p in self.recent if p is not program]
+        self.recent = (program, *others[: _MAX_RECENT - 1])
+        return program.call(leaves, args, kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dispatch)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "..."
