@@ -15,7 +15,7 @@ from ecliptic.module._field import field
 from ecliptic.module._initialise import initialising
 from ecliptic.module._methods import as_method
 from ecliptic.module._source import GENERATED
-from ecliptic.module._spec import SPEC, Pending, build_spec, install_init, is_slot, overridden_fields, partly_compared
+from ecliptic.module._spec import SPEC, Arriving, Pending, build_spec, install_init, is_slot, overridden_fields, partly_compared
 
 _new = object.__new__
 _set = object.__setattr__
@@ -203,7 +203,9 @@ def _complete(cls: Any, *, custom_init: bool, forced_abstract: bool) -> None:
         cls, custom_init=custom_init, forced_abstract=forced_abstract, lacks=lacks
     )
     type.__setattr__(cls, SPEC, spec)
-    if spec.compared is not None:
+    if spec.compared is None:
+        partly_compared.discard(cls)
+    else:
         partly_compared.add(cls)
 
 
@@ -220,7 +222,14 @@ def _restore_slots(cls: Any) -> None:
 
 
 def _arrive(cls: Any, pending: Pending) -> None:
-    """Completes a class that was pickled by value and has just got all its parts."""
+    """Takes note that the parts of a class that was pickled by value are being filled in."""
+    # Until its fields are known, whether it has one that `==` ignores is not.
+    partly_compared.add(cls)
+    type.__setattr__(cls, SPEC, Arriving(lambda: _settle(cls, pending)))
+
+
+def _settle(cls: Any, pending: Pending) -> Any:
+    """Works out the specification of a class that has arrived."""
     for f in cls.__dataclass_fields__.values():
         # A marker of `dataclasses` that is compared by identity, and travelled by value.
         for option in ("default", "default_factory"):
@@ -229,9 +238,8 @@ def _arrive(cls: Any, pending: Pending) -> None:
     if pending.custom_init and _is_generated(cls.__dict__.get("__init__")):
         # Made for the class when it was empty still.
         type.__delattr__(cls, "__init__")
-    _complete(
-        cls, custom_init=pending.custom_init, forced_abstract=pending.forced_abstract
-    )
+    _complete(cls, custom_init=pending.custom_init, forced_abstract=pending.forced_abstract)
+    return cls.__class_spec__
 
 
 def _register(cls: Any, *, late: bool) -> None:

@@ -131,10 +131,13 @@ def _without_ignored(tree: Any) -> Any:
     """`tree` with each partly compared Module replaced by its class and compared fields."""
 
     def strip(node: Any) -> Any:
-        if type(node) not in partly_compared:
+        if not _is_partly_compared(node):
             return node
-        spec = type(node).__class_spec__
-        values = [getattr(node, name) for name in spec.compared]
+        values = [getattr(node, name) for name in type(node).__class_spec__.compared]
         return (type(node), [_without_ignored(value) for value in values])
 
-    return jax.tree_util.tree_map(strip, tree, is_leaf=lambda x: type(x) in partly_compared)
+    return jax.tree_util.tree_map(strip, tree, is_leaf=_is_partly_compared)
+
+
+def _is_partly_compared(node: Any) -> bool:
+    return type(node) in partly_compared and type(node).__class_spec__.compared is not None

@@ -43,6 +43,22 @@ class Pending:
         self.forced_abstract = forced_abstract
 
 
+class Arriving:
+    """The specification of a class that is arriving: worked out at its first use.
+
+    The parts of a class that was pickled by value come one by one, in no order to rely on.
+    """
+
+    def __init__(self, settle: Callable[[], Any]) -> None:
+        self._settle = settle
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._settle(), name)
+
+    def __reduce__(self) -> Any:
+        return self._settle().__reduce__()
+
+
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class ClassSpec:
     """The specification of one Module class.

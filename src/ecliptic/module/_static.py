@@ -40,6 +40,9 @@ class _Held:
     def __repr__(self) -> str:
         return repr(self.value)
 
+    def __reduce__(self) -> Any:
+        return _Held, (self.value,)
+
 
 class Static(Module, Generic[_Value]):
     """Holds one value as structure: a tree without leaves.
