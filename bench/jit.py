@@ -6,6 +6,7 @@ them, JAX drops the others before it starts it.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -66,27 +67,38 @@ class Program:
 
 
 def _clock(
-    compiled: Callable[[Any], Any], model: Any, wait_for: Callable[[Any], jax.Array] | None
+    compiled: Callable[[Any], Any], models: list[Any], wait_for: Callable[[Any], jax.Array] | None
 ) -> Clock:
+    """Calls with each model in turn, as a training loop brings a new one each time."""
+    turns = itertools.cycle(models)
     if wait_for is None:
-        return Timed(lambda: compiled(model))
-    return Timed(lambda: wait_for(compiled(model)).block_until_ready())
+        return Timed(lambda: compiled(next(turns)))
+    return Timed(lambda: wait_for(compiled(next(turns))).block_until_ready())
+
+
+def _pair(model: Any) -> list[Any]:
+    """Two models with their own arrays, which come out of no constructor but of a transform."""
+
+    def renew(leaf: Any) -> Any:
+        return leaf.copy() if isinstance(leaf, jax.Array) else leaf
+
+    return [jax.tree.map(renew, model) for _ in range(2)]
 
 
 def _filtered(name: str, program: Program, depth: int) -> Clock:
     compiled = library(name).filter_jit(program.run.filtered)
     wait_for = program.wait_for and program.wait_for.filtered
-    return _clock(compiled, filtered_mlp(name, depth, WIDTH), wait_for)
+    return _clock(compiled, _pair(filtered_mlp(name, depth, WIDTH)), wait_for)
 
 
 def _flat(program: Program, depth: int) -> Clock:
     wait_for = program.wait_for and program.wait_for.flat
-    return _clock(jax.jit(program.run.flat), flat_mlp(depth, WIDTH), wait_for)
+    return _clock(jax.jit(program.run.flat), _pair(flat_mlp(depth, WIDTH)), wait_for)
 
 
 def _nnx(program: Program, depth: int) -> Clock:
     wait_for = program.wait_for and program.wait_for.nnx
-    return _clock(nnx().jit(program.run.nnx), nnx_mlp(depth, WIDTH), wait_for)
+    return _clock(nnx().jit(program.run.nnx), [nnx_mlp(depth, WIDTH) for _ in range(2)], wait_for)
 
 
 def _row(program: Program, depth: int) -> Row:

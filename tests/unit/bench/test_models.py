@@ -44,3 +44,12 @@ def test_the_compiled_references_return_what_they_say():
 def test_the_long_program_does_as_many_rounds_as_it_is_told():
     model = {"matrix": jnp.eye(2), "scale": asynchrony._scale}
     assert jnp.array_equal(asynchrony._work(model, jnp.int32(3)), jnp.eye(2) / 8)
+
+
+def test_calls_get_different_models_with_equal_arrays():
+    seen: list[list[jax.Array]] = []
+    clock = jit._clock(seen.append, jit._pair([jnp.ones(2)]), None)
+    clock.sample()
+    first, second = seen
+    assert first[0] is not second[0]
+    assert jnp.array_equal(first[0], second[0])
