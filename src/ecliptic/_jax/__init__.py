@@ -32,6 +32,10 @@ BORROWED: dict[str, Borrowed] = {
         "jax._src.interpreters.batching", "is_vmappable", "0.4.38",
         "`jax.vmap` treats registered vmappable types as leaves; there is no public way to ask",
     ),
+    "spec_types": Borrowed(
+        "jax._src.interpreters.batching", "spec_types", "0.4.38",
+        "vmappable types may have objects of their own that say how they are mapped",
+    ),
     "TypedNdArray": Borrowed(
         "jax._src.literals", "TypedNdArray", "0.7", "literal arrays inside traces are arrays"
     ),

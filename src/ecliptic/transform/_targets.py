@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 
 from ecliptic.errors import ArgumentError, ArgumentTypeError
 from ecliptic.transform._wrapper import name_of
-from ecliptic.tree import filter, tree_at
+from ecliptic.tree import filter, format_path, tree_at
 
 # An argument as the user names it: by position, by name, or None for the first one.
 Place = int | str | None
@@ -113,6 +113,13 @@ class Call:
             return key
         names = positional_parameters(self.fun)
         return names[key] if key < len(names) else f"args[{key}]"
+
+    def path(self, path: tuple[Any, ...]) -> str:
+        """The text of a path into `(args, kwargs)`."""
+        if len(path) < 2:
+            return "the arguments"
+        key = path[1].idx if path[0].idx == 0 else path[1].key
+        return format_path(path[2:], root=self.name(key))
 
     def run(self, replaced: Mapping[Key, Any]) -> Any:
         """Calls the function with some arguments replaced."""
