@@ -20,7 +20,8 @@ EclipticError
 │   └── StaticError           (TypeError)   a static value cannot be compared from call to call
 ├── LayerError                a layer got an input that it cannot use
 │   ├── ShapeError            (ValueError)  the shape is wrong
-│   └── LayerArgumentError    (ValueError)  another argument is wrong or missing
+│   ├── LayerArgumentError    (ValueError)  another argument is wrong or missing
+│   └── MissingKeyError       (RuntimeError)  a layer that draws random numbers was given no key
 └── SerialisationError        (RuntimeError)  a file does not hold what its skeleton says
 
 EclipticWarning               (UserWarning) a probable mistake that still has a meaning
@@ -111,6 +112,10 @@ class ShapeError(LayerError, ValueError):
 
 class LayerArgumentError(LayerError, ValueError):
     """An argument of a layer is wrong or missing."""
+
+
+class MissingKeyError(LayerError, RuntimeError):
+    """A layer that draws random numbers was given no key."""
 
 
 class SerialisationError(EclipticError, RuntimeError):

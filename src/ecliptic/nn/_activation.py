@@ -61,7 +61,7 @@ def apply_to_units(activation: Callable[[Any], Any], x: Array, name: str) -> Arr
 def _takes_vectors(activation: Callable[[Any], Any], x: Array) -> bool:
     vector = jax.ShapeDtypeStruct((3,), jnp.result_type(x))
     try:
-        jax.eval_shape(lambda v: activation(v), vector)
+        jax.eval_shape(activation, vector)
     except Exception:
         return False
     return True

@@ -1,7 +1,7 @@
-"""`Linear`, the affine map, and `Identity`, which does nothing."""
+"""`Linear`: the affine map."""
 
 import math
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
@@ -9,8 +9,6 @@ from jaxtyping import Array, PRNGKeyArray
 from ecliptic.module import Module, field
 from ecliptic.nn._check import check_size, check_vector
 from ecliptic.nn._random import default_dtype, uniform_pair
-
-T = TypeVar("T")
 
 
 class Linear(Module):
@@ -93,33 +91,3 @@ class Linear(Module):
         if self.out_features == "scalar":
             y = jnp.squeeze(y)
         return y
-
-
-class Identity(Module):
-    """Returns its input, whatever it was made with.
-
-    Args:
-        *args: ignored, so that it stands in for any layer.
-        **kwargs: ignored.
-
-    !!! Example
-
-        >>> from ecliptic import nn
-        >>> nn.Identity(3, use_bias=False)("anything")
-        'anything'
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        del args, kwargs
-
-    def __call__(self, x: T, *, key: PRNGKeyArray | None = None) -> T:
-        """Return `x`.
-
-        Args:
-            x: anything.
-            key: ignored; layers of all kinds are called alike.
-
-        Returns:
-            The same object.
-        """
-        return x

@@ -1,0 +1,167 @@
+"""`Sequential`: layers one after the other."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from jaxtyping import Array, PRNGKeyArray
+
+from ecliptic.errors import LayerArgumentError
+from ecliptic.module import Module
+from ecliptic.nn._random import split
+from ecliptic.nn._stateful import StatefulLayer
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "<no state>"
+
+
+_ABSENT: Any = _Absent()
+
+
+class Sequential(StatefulLayer):
+    """Applies layers one after the other.
+
+    A layer is any function of one array. Layers that take a keyword argument `key` get a key of
+    their own; layers with a state (see `StatefulLayer`) take it from the layer before and give it
+    to the one after. A `Sequential` is a layer itself, with a state if one of its layers has one.
+
+    Indexing gives a layer, slicing a shorter `Sequential`; iteration and `len` work as for tuples.
+
+    Args:
+        layers: the layers in order; any iterable.
+
+    Raises:
+        LayerArgumentError: a layer cannot be called.
+
+    !!! Example
+
+        >>> import jax, jax.numpy as jnp
+        >>> from ecliptic import nn
+        >>> linear = nn.Linear(3, 2, key=jax.random.key(0))
+        >>> model = nn.Sequential([linear, jax.nn.relu, nn.Dropout(0.1)])
+        >>> model(jnp.ones(3), key=jax.random.key(1)).shape
+        (2,)
+        >>> len(model[:2])
+        2
+    """
+
+    layers: tuple[Callable, ...]
+
+    def __init__(self, layers: Sequence[Callable]):
+        layers = tuple(layers)
+        for i, layer in enumerate(layers):
+            if not callable(layer):
+                raise LayerArgumentError(
+                    f"`Sequential` got {layer!r} of type `{type(layer).__name__}` as layers[{i}], "
+                    "which cannot be called. A layer is a function of one array."
+                )
+        self.layers = layers
+
+    def __call__(
+        self,
+        x: Array,
+        state: Any = _ABSENT,
+        *,
+        key: PRNGKeyArray | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Apply the layers.
+
+        Args:
+            x: the input of the first layer.
+            state: the state, for the layers that have one.
+            key: a PRNG key, which is split into one for each layer. A layer that draws random
+                numbers needs it.
+            **kwargs: each is passed to all layers that have a parameter of this name.
+
+        Returns:
+            The output of the last layer; with a state, the pair of output and new state.
+
+        Raises:
+            LayerArgumentError: a layer has a state and none was given, or no layer takes a
+                keyword argument.
+        """
+        for name in kwargs:
+            if not _takes(self, name):
+                kinds = ", ".join(f"`{type(layer).__name__}`" for layer in self.layers)
+                raise LayerArgumentError(
+                    f"`Sequential` got a keyword argument {name!r}, which none of its layers "
+                    f"({kinds}) has as a parameter. Leave it out, or add it to `__call__` of the "
+                    "layer that should get it."
+                )
+        number = len(self.layers)
+        keys = [None] * number if key is None or number == 0 else split(key, number)
+        for i, layer in enumerate(self.layers):
+            given = {name: value for name, value in kwargs.items() if _takes(layer, name)}
+            if _takes(layer, "key"):
+                given["key"] = keys[i]
+            if _is_stateful(layer):
+                if state is _ABSENT:
+                    raise _without_state(i, layer)
+                x, state = layer(x, state, **given)
+            else:
+                x = layer(x, **given)
+        return x if state is _ABSENT else (x, state)
+
+    def __getitem__(self, i: int | slice) -> Callable:
+        if isinstance(i, slice):
+            return Sequential(self.layers[i])
+        return self.layers[i]
+
+    def __iter__(self) -> Iterator[Callable]:
+        return iter(self.layers)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def is_stateful(self) -> bool:
+        """Say whether one of the layers takes and returns a state.
+
+        Returns:
+            Whether `state` has to be given at a call.
+        """
+        return any([_is_stateful(layer) for layer in self.layers])
+
+
+def _is_stateful(layer: Any) -> bool:
+    return isinstance(layer, StatefulLayer) and layer.is_stateful()
+
+
+def _without_state(i: int, layer: Any) -> LayerArgumentError:
+    return LayerArgumentError(
+        f"`Sequential` was called without a state, but layers[{i}], a `{type(layer).__name__}`, "
+        "has one. Call it as `y, state = sequential(x, state)`."
+    )
+
+
+def _takes(layer: Any, name: str) -> bool:
+    """Whether a layer has a parameter to which `name` can be passed."""
+    if isinstance(layer, Sequential):
+        return name == "key" or any([_takes(inner, name) for inner in layer.layers])
+    if isinstance(layer, Module):
+        # The class decides, except for wrappers, whose signature is that of what they hold.
+        names = _keywords_of_method(type(layer).__call__)
+        if names is not None:
+            return name in names
+    names = _keywords(layer)
+    return names is None or name in names
+
+
+@functools.lru_cache(maxsize=1024)
+def _keywords_of_method(method: Any) -> frozenset[str] | None:
+    return _keywords(method)
+
+
+def _keywords(function: Any) -> frozenset[str] | None:
+    """The names that a function takes as keywords; `None` if it takes any."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return frozenset()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return frozenset(p.name for p in parameters if p.kind in kinds)
