@@ -9,7 +9,7 @@ from ecliptic.module import (
     field,
     module_update_wrapper,
 )
-from ecliptic.transform import filter_jit
+from ecliptic.transform import Exported, filter_jit
 from ecliptic.tree import (
     apply_updates,
     combine,
@@ -30,6 +30,7 @@ from ecliptic.tree import (
 __all__ = [
     "AbstractClassVar",
     "AbstractVar",
+    "Exported",
     "Module",
     "Partial",
     "Static",

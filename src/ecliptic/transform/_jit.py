@@ -12,7 +12,14 @@ import jax
 
 from ecliptic.errors import ArgumentError
 from ecliptic.module import Module, Partial, bind, field, looks_like_wrapped
-from ecliptic.transform._program import Dispatch, Donate, Options, Output, table_of
+from ecliptic.transform._program import Dispatch, Donate, Options, Output, Program, table_of
+from ecliptic.transform._stages import (
+    Exported,
+    Lowered,
+    Traced,
+    export_program,
+    with_stand_ins,
+)
 from ecliptic.transform._wrapper import check_callable
 
 _MISSING: Any = object()
@@ -51,11 +58,54 @@ class _JitWrapper(Module):
     def __wrapped__(self) -> Any:
         return self._function if self._tree is None else self._tree
 
+    @property
+    def _bound(self) -> tuple[Any, ...]:
+        """What comes before the arguments of a call."""
+        return () if self._tree is None else (self._tree,)
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
         # A bound method holds its function as structure, which a PyTree with arrays is not.
         return bind(self, instance) if self._tree is None else Partial(self, instance)
+
+    def trace(self, /, *args: Any, **kwargs: Any) -> Traced:
+        """Traces the function, without lowering or running it.
+
+        Arrays among the arguments may be given as `jax.ShapeDtypeStruct`, here and in `lower` and
+        `export`.
+        """
+        program, leaves, example = self._find(args, kwargs)
+        trace = program.jitted.trace
+        if program.silence is not None:
+            trace = program.silence.around(trace)
+        traced = trace(program.pick_donated(leaves), program.pick_kept(leaves))
+        return Traced(traced, program, example, self._bound)
+
+    def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
+        """Traces and lowers the function; `.compile()` of the result compiles it."""
+        return self.trace(*args, **kwargs).lower()
+
+    def export(
+        self, /, *args: Any, export_options: dict[str, Any] | None = None, **kwargs: Any
+    ) -> Exported:
+        """Exports the function as a portable program, for these shapes, dtypes and static parts.
+
+        Args:
+            *args: as for a call.
+            export_options: options of `jax.export.export`, such as `platforms`.
+            **kwargs: as for a call.
+        """
+        program, leaves, example = self._find(args, kwargs)
+        return export_program(program, leaves, example, self._bound, export_options or {})
+
+    def _find(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Program, list[Any], tuple[tuple[Any, ...], dict[str, Any]]]:
+        args = (*self._bound, *args)
+        leaves, treedef = jax.tree_util.tree_flatten((args, kwargs))
+        program = self._dispatch.table.find(with_stand_ins(leaves), treedef)
+        return program, leaves, (args, kwargs)
 
     def __repr__(self) -> str:
         return f"filter_jit({self.__wrapped__!r})"

@@ -13,6 +13,7 @@ Nothing waits for the device. A program that is called in a loop gets a collecto
 place of steps 1 to 3.
 """
 
+import contextlib
 import dataclasses
 import operator
 import threading
@@ -20,7 +21,7 @@ import types
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import jax
@@ -114,16 +115,26 @@ class _Silence:
     def __init__(self) -> None:
         self.begun: list[Any] = []
 
+    @staticmethod
+    @contextlib.contextmanager
+    def quiet() -> Iterator[None]:
+        """A stretch of code without that warning."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
+            yield
+
     def begin(self) -> None:
-        filters = warnings.catch_warnings()
-        filters.__enter__()
-        warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
-        self.begun.append(filters)
+        """Begins a silence inside a trace."""
+        silence = self.quiet()
+        silence.__enter__()
+        self.begun.append(silence)
 
     def around(self, compiled: Callable[..., Any]) -> Callable[..., Any]:
-        def run(given: Any, kept: Any) -> Any:
+        """`compiled`, ending the silences that its trace begins."""
+
+        def run(*args: Any) -> Any:
             try:
-                return compiled(given, kept)
+                return compiled(*args)
             finally:
                 while self.begun:
                     self.begun.pop().__exit__(None, None, None)
@@ -131,15 +142,15 @@ class _Silence:
         return run
 
 
-class _Program:
+class Program:
     """One compiled function: for one tree, one choice of traced leaves, one set of static leaves.
 
     `jax.jit` below it tells shapes and dtypes apart.
     """
 
     __slots__ = (
-        "calls", "collect", "donated", "lock", "name", "pick_donated", "pick_kept", "pick_static",
-        "run", "static", "traced", "treedef", "types",
+        "calls", "collect", "donated", "jitted", "lock", "name", "pick_donated", "pick_kept",
+        "pick_static", "run", "silence", "static", "traced", "treedef", "types",
     )  # fmt: skip
 
     def __init__(
@@ -183,8 +194,9 @@ class _Program:
         # (The name is what profiles and compiler dumps show.)
         program.__name__ = program.__qualname__ = options.name
         donate = {} if options.donate == "none" else {"donate_argnums": 0}
-        compiled = jax.jit(program, **donate, **dict(options.jitkwargs))
-        self.run: Callable[..., Any] = compiled if silence is None else silence.around(compiled)
+        self.jitted: Any = jax.jit(program, **donate, **dict(options.jitkwargs))
+        self.silence = silence
+        self.run: Callable[..., Any] = silence.around(self.jitted) if silence else self.jitted
 
     def matches(self, leaves: list[Any], leaf_types: list[type], treedef: Any) -> bool:
         """Whether these arguments are for this program, as far as can be told without hashing."""
@@ -202,15 +214,21 @@ class _Program:
             map(same_static, static, self.static)
         )
 
-    def call(self, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls the program the general way, with flattened arguments."""
-        given, kept = self.pick_donated(leaves), self.pick_kept(leaves)
+    def arrays_of(
+        self, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The donated and the other arrays among the leaves of these arguments."""
         self.calls += 1
         if self.calls == _CALLS_BEFORE_COLLECTOR:
             positions = [i in self.donated for i in self.traced]
             self.collect = write_collector(
                 args, kwargs, len(positions), positions.__getitem__, self.name
             )
+        return self.pick_donated(leaves), self.pick_kept(leaves)
+
+    def call(self, leaves: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls the program the general way, with flattened arguments."""
+        given, kept = self.arrays_of(leaves, args, kwargs)
         lock = self.lock
         if lock is None or getattr(_tracing, "now", False):
             return self.run(given, kept)
@@ -260,10 +278,10 @@ class _Table:
     def __init__(self, function: Callable[[], Any], options: Options) -> None:
         self.function = function
         self.options = options
-        self.programs: OrderedDict[Any, _Program] = OrderedDict()
+        self.programs: OrderedDict[Any, Program] = OrderedDict()
         self.lock = threading.Lock()
 
-    def find(self, leaves: list[Any], treedef: Any) -> _Program:
+    def find(self, leaves: list[Any], treedef: Any) -> Program:
         """The program for these arguments; a new one if there is none."""
         traced = [array_type(type(leaf)) for leaf in leaves]
         static = tuple(static_key(x) for x, yes in zip(leaves, traced, strict=True) if not yes)
@@ -274,7 +292,7 @@ class _Table:
             except Exception as error:
                 raise explain(treedef, leaves, error) from error
             if program is None:
-                program = _Program(self.function, leaves, treedef, self.options)
+                program = Program(self.function, leaves, treedef, self.options)
                 self.programs[key] = program
                 if len(self.programs) > _MAX_PROGRAMS:
                     self.programs.popitem(last=False)
@@ -315,7 +333,7 @@ class Dispatch:
 
     def __init__(self, table: _Table) -> None:
         self.table = table
-        self.recent: tuple[_Program, ...] = ()
+        self.recent: tuple[Program, ...] = ()
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls the general way: flatten, compare or look up."""

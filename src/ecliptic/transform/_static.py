@@ -42,8 +42,8 @@ def explain(treedef: Any, leaves: list[Any], error: Exception) -> StaticError:
         problem = None if is_array(leaf) else _hash_problem(leaf)
         if problem is not None:
             return StaticError(
-                f"The leaf {_argument(path)} is no array, so it is static, and a static value must "
-                f"be hashable; it is {leaf!r} of type `{type(leaf).__qualname__}` ({problem}). "
+                f"The leaf {argument_path(path)} is no array, so it is static, and a static value "
+                f"must be hashable; it is {leaf!r} of type `{type(leaf).__qualname__}` ({problem}). "
                 f"Pass a hashable value (a tuple, a frozenset, a frozen dataclass), or wrap it in "
                 f"`ecliptic.Static`."
             )
@@ -70,7 +70,7 @@ def _hash_problem(value: Any) -> str | None:
     return None
 
 
-def _argument(path: Any) -> str:
+def argument_path(path: Any) -> str:
     """A path into `(args, kwargs)`, as a caller would write it."""
     head, *rest = path
     return format_path(tuple(rest), "args" if head.idx == 0 else "kwargs")
@@ -96,4 +96,4 @@ def _field_with_array(tree: Any) -> tuple[str, str, str, Any] | None:
 
 def _where(tree: Any, node: Any) -> str:
     found = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: x is node)[0]
-    return next(_argument(path) for path, leaf in found if leaf is node)
+    return next(argument_path(path) for path, leaf in found if leaf is node)

@@ -5,6 +5,7 @@ Nothing here knows what a Module is: every function takes any PyTree.
 
 from ecliptic.tree._at import tree_at
 from ecliptic.tree._check import tree_check
+from ecliptic.tree._difference import first_difference
 from ecliptic.tree._equal import tree_equal
 from ecliptic.tree._filter import combine, filter, partition
 from ecliptic.tree._format import (
@@ -36,6 +37,7 @@ __all__ = [
     "array_type",
     "combine",
     "filter",
+    "first_difference",
     "format_path",
     "is_array",
     "is_array_like",
