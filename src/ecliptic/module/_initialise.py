@@ -1,15 +1,15 @@
 """The life of an instance up to the moment it is frozen, and what is refused after that."""
 
 import types
-import warnings
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import jax
 
-from ecliptic.errors import EclipticWarning, FieldError, FrozenError, InitialisationError
-from ecliptic.tree import is_array
+from ecliptic.errors import FieldError, FrozenError, InitialisationError
 from ecliptic.module._methods import Method
+from ecliptic.module._warning import warn
+from ecliptic.tree import is_array
 
 # The instances whose `__init__` is running, by id. Each is alive as long as its id is in here: the
 # frame that put it there holds it. Adding and discarding are atomic, so threads do not meet.
@@ -147,23 +147,19 @@ def _check_wrapped(self: Any, name: str, value: Any) -> None:
         inner = inner.__wrapped__
     cls = type(self).__qualname__
     if _holds_arrays(inner):
-        warnings.warn(
+        warn(
             f"The field `{name}` of `{cls}` was given {value!r}, a function around a "
             f"`{type(inner).__qualname__}` that holds arrays. They are hidden inside the "
             f"function: they will not be trained, cast, saved or counted. Store the module "
             f"itself in `{name}`, and apply `jax.jit`, `jax.vmap`, ... where it is called; or "
-            f"store the filtered form, which is a PyTree: `ecliptic.filter_vmap(module)`.",
-            EclipticWarning,
-            stacklevel=5,
+            f"store the filtered form, which is a PyTree: `ecliptic.filter_vmap(module)`."
         )
     elif f"{cls}.__init__.<locals>" in getattr(inner, "__qualname__", ""):
-        warnings.warn(
+        warn(
             f"The field `{name}` of `{cls}` was given {value!r}, a transformed function that is "
             f"made in `{cls}.__init__`, so each instance has another one. `filter_jit` compares "
             f"functions by identity and compiles again for each instance. Make it a method, or "
-            f"define the function at module level.",
-            EclipticWarning,
-            stacklevel=5,
+            f"define the function at module level."
         )
 
 
@@ -184,12 +180,10 @@ def check_static_field(self: Any, name: str, value: Any) -> None:
     cls = type(self).__qualname__
     kind = "A JAX array is being set as static!" if isinstance(array, jax.Array) else (
         "A NumPy array is being set as static!")  # fmt: skip
-    warnings.warn(
+    warn(
         f"{kind} The static field `{name}` of `{cls}` holds an array of shape {array.shape} and "
         f"dtype {array.dtype}. Static values are compared with `==` and hashed when a jitted "
         f"function is called again, which arrays do not support, and a traced array leaks out of its "
         f"trace. Drop `static=True` from `{name}`; to keep an array from training, leave it out "
-        f"with `ecliptic.partition` or wrap its use in `jax.lax.stop_gradient`.",
-        EclipticWarning,
-        stacklevel=4,
+        f"with `ecliptic.partition` or wrap its use in `jax.lax.stop_gradient`."
     )

@@ -2,20 +2,20 @@
 
 import dataclasses
 import inspect
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import typing_extensions
 
-from ecliptic.errors import AbstractError, EclipticWarning
+from ecliptic.errors import AbstractError
 from ecliptic.module import _abstract
 from ecliptic.module._field import field
 from ecliptic.module._initialise import initialising
 from ecliptic.module._methods import as_method
 from ecliptic.module._source import GENERATED
 from ecliptic.module._spec import SPEC, Arriving, Pending, build_spec, install_init, is_slot, overridden_fields, partly_compared
+from ecliptic.module._warning import warn
 
 _new = object.__new__
 _set = object.__setattr__
@@ -116,7 +116,8 @@ def _has_custom_init(cls: Any) -> bool:
 
 def _is_generated(init: Any) -> bool:
     """Whether `dataclasses`, or `install_init`, wrote this `__init__`."""
-    code = getattr(init, "__code__", None)
+    # Unwrapped: jaxtyping's import hook wraps it.
+    code = getattr(inspect.unwrap(init), "__code__", None)
     if code is None:
         return False
     return code.co_qualname.startswith("__create_fn__.") or code.co_filename.startswith(GENERATED)
@@ -156,16 +157,14 @@ def _written_init(cls: Any) -> Any:
 
 
 def _warn_of_two_initialisers(cls: Any) -> None:
-    code = getattr(cls.__init__, "__code__", None)
+    code = getattr(inspect.unwrap(cls.__init__), "__code__", None)
     if code is not None and {"super", "__post_init__"} & set(code.co_names):
         return
-    warnings.warn(
+    warn(
         f"Class `{cls.__module__}.{cls.__qualname__}` has both an `__init__` method and a "
         f"`__post_init__` method. `__post_init__` is called by the generated `__init__` only, so "
         f"it will not be run. Call `self.__post_init__()` at the end of `__init__`, or move its "
-        f"lines there.",
-        EclipticWarning,
-        stacklevel=4,
+        f"lines there."
     )
 
 
