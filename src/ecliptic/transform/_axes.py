@@ -192,13 +192,20 @@ def _axes(side: Side, spec: Any, is_leaf: IsLeaf, *, named: bool) -> Iterator[Ax
     if is_single(spec):
         yield from _spread(side, spec, side.value, (), is_leaf, named)
         return
-    entries, spec_treedef = tree_flatten_with_path(spec, is_leaf=is_spec_leaf)
+    entries, spec_treedef = _entries(spec, named)
     try:
         subtrees = spec_treedef.flatten_up_to(side.value)
     except (ValueError, TypeError) as error:
         raise StructureError(_not_a_prefix(side, spec)) from error
     for (path, entry), subtree in zip(entries, subtrees, strict=True):
         yield from _spread(side, entry, subtree, path, is_leaf, named)
+
+
+def _entries(spec: Any, named: bool) -> tuple[list[tuple[KeyPath, Any]], Any]:
+    if named:
+        return tree_flatten_with_path(spec, is_leaf=is_spec_leaf)
+    entries, treedef = tree_flatten(spec, is_leaf=is_spec_leaf)
+    return [((), entry) for entry in entries], treedef
 
 
 def _spread(

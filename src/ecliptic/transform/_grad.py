@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.tree_util import tree_flatten, tree_leaves
 
 from ecliptic.errors import ArgumentError, ArgumentTypeError, EclipticWarning
-from ecliptic.module import field, looks_like_wrapped
+from ecliptic.module import Static, looks_like_wrapped
 from ecliptic.transform._targets import Call, Key, Place, as_places, picked
 from ecliptic.transform._wrapper import AbstractWrapper, check_callable, name_of
 from ecliptic.tree import is_array, is_array_like, is_inexact_array, leaves_with_paths
@@ -38,7 +38,8 @@ class _Options(NamedTuple):
     has_aux: bool
     places: tuple[Place, ...]
     single: bool
-    jaxkwargs: tuple[tuple[str, Any], ...]
+    wrt: Any
+    jaxkwargs: dict[str, Any]
 
 
 class _Aux:
@@ -68,21 +69,20 @@ _traced: Any = object()
 class AbstractGradient(AbstractWrapper):
     """A function together with its gradient."""
 
-    _options: _Options = field(static=True)
-    _wrt: Any
+    _options: Static[_Options]
 
     def _differentiate(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The value, the auxiliary output and the gradient."""
-        options, fun = self._options, self._fun
+        options, fun = self._options.value, self._fun
         call = Call(fun, args, kwargs)
-        keys = [call.find(place) for place in options.places]
+        keys = call.find_all(options.places)
         parts = [call.get(key) for key in keys]
         leaves, treedef = tree_flatten(parts)
         positions = [i for i, leaf in enumerate(leaves) if is_inexact_array(leaf)]
-        if self._wrt is not None:
-            wanted = picked(self._wrt, parts[0] if options.single else tuple(parts))
+        if options.wrt is not None:
+            wanted = picked(options.wrt, parts[0] if options.single else tuple(parts))
             positions = [i for i in positions if wanted[i]]
-        _check_differentiable(call, keys, parts, positions, self)
+        _check_differentiable(call, keys, parts, positions, options)
         aux = _Aux()
 
         def on_flat_list(arrays: list[Any]) -> Any:
@@ -95,7 +95,7 @@ class AbstractGradient(AbstractWrapper):
             loss, rest = _split_aux(out, fun)
             return _as_loss(loss, fun, has_aux=True), aux.put(rest)
 
-        differentiated = jax.value_and_grad(on_flat_list, has_aux=True, **dict(options.jaxkwargs))
+        differentiated = jax.value_and_grad(on_flat_list, has_aux=True, **options.jaxkwargs)
         (value, traced), slopes = differentiated([leaves[i] for i in positions])
         filled: list[Any] = [None] * len(leaves)
         for i, slope in zip(positions, slopes, strict=True):
@@ -108,13 +108,13 @@ class AbstractGradient(AbstractWrapper):
 class _ValueAndGrad(AbstractGradient):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         value, aux, gradient = self._differentiate(args, kwargs)
-        return ((value, aux) if self._options.has_aux else value), gradient
+        return ((value, aux) if self._options.value.has_aux else value), gradient
 
 
 class _Grad(AbstractGradient):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         _, aux, gradient = self._differentiate(args, kwargs)
-        return (gradient, aux) if self._options.has_aux else gradient
+        return (gradient, aux) if self._options.value.has_aux else gradient
 
 
 looks_like_wrapped(_ValueAndGrad)
@@ -161,16 +161,16 @@ def _describe(value: Any) -> str:
 
 
 def _check_differentiable(
-    call: Call, keys: list[Key], parts: list[Any], positions: list[int], gradient: AbstractGradient
+    call: Call, keys: list[Key], parts: list[Any], positions: list[int], options: _Options
 ) -> None:
     """Reports an empty gradient, and refuses real leaves in a holomorphic one."""
     if not positions:
-        _report_empty(call, keys, parts, gradient._wrt)
-    elif len(keys) > 1 and gradient._wrt is None:
+        _report_empty(call, keys, parts, options.wrt)
+    elif len(keys) > 1 and options.wrt is None:
         for key, part in zip(keys, parts, strict=True):
             if not any(map(is_inexact_array, tree_leaves(part))):
                 _report_empty(call, [key], [part], None)
-    if dict(gradient._options.jaxkwargs).get("holomorphic"):
+    if options.jaxkwargs.get("holomorphic"):
         named = _leaves(call, keys, parts)
         for path, leaf in (named[i] for i in positions):
             if not jnp.issubdtype(leaf.dtype, jnp.complexfloating):
@@ -206,7 +206,8 @@ def _report_empty(call: Call, keys: list[Key], parts: list[Any], wrt: Any) -> No
 def _level_of_caller() -> int:
     """The `stacklevel` of the nearest frame outside the library, for `warnings.warn` above it."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("ecliptic."):
+    inside = ("ecliptic.", "jax.")
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(inside):
         level, frame = level + 1, frame.f_back
     return level
 
@@ -242,17 +243,14 @@ def _listed(items: list[str]) -> str:
     return ", ".join(f"`{item}`" for item in items[:_SHOWN]) + more
 
 
-def _check_options(transform: str, jaxkwargs: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _check_options(transform: str, jaxkwargs: dict[str, Any]) -> dict[str, Any]:
     for name in jaxkwargs:
         if name not in _jax_options:
             raise ArgumentTypeError(
                 f"`{transform}` got the option `{name}`, which neither it nor `jax.value_and_grad` "
                 f"has. Arguments of the function go to the result: `{transform}(fun)(...)`."
             )
-    return tuple(
-        (name, tuple(value) if isinstance(value, list) else value)
-        for name, value in jaxkwargs.items()
-    )
+    return jaxkwargs
 
 
 def _build(cls: Any, transform: str, fun: Any, has_aux: bool, gradkwargs: dict[str, Any]) -> Any:
@@ -260,11 +258,11 @@ def _build(cls: Any, transform: str, fun: Any, has_aux: bool, gradkwargs: dict[s
     places, single = as_places(gradkwargs.pop("argnums", None), gradkwargs.pop("argnames", None))
     if not isinstance(has_aux, bool):
         raise ArgumentError(f"`has_aux` must be True or False; got {has_aux!r}.")
-    options = _Options(has_aux, places, single, _check_options(transform, gradkwargs))
+    options = _Options(has_aux, places, single, wrt, _check_options(transform, gradkwargs))
 
     def wrap(fun: Any) -> Any:
         check_callable(fun, transform)
-        return cls(fun, options, wrt)
+        return cls(fun, Static(options))
 
     return wrap if fun is _unset else wrap(fun)
 

@@ -81,8 +81,10 @@ def _has_default(parameter: inspect.Parameter) -> bool:
 
 
 def _by_position(entries: tuple[Any, ...], call: Call) -> tuple[Call, Any]:
-    specs = _Specs(call)
     given = len(call.args)
+    if len(entries) == given:
+        return call, (entries, dict.fromkeys(call.kwargs, _default))
+    specs = _Specs(call)
     specs.args[:] = entries[:given]
     rest = entries[given:]
     parameters = [p for p in _parameters(call).values() if p.kind is not _Parameter.VAR_POSITIONAL]

@@ -58,8 +58,23 @@ class Call:
         self.args = args
         self.kwargs = kwargs
 
+    def find_all(self, places: Sequence[Place]) -> list[Key]:
+        """Where the arguments are. They may be named one way and given the other way.
+
+        Raises:
+            ArgumentTypeError: if one was not given.
+            ArgumentError: if two of them are the same.
+        """
+        keys = [self.find(place) for place in places]
+        if len(set(keys)) < len(keys):
+            raise ArgumentError(
+                f"`argnums` names an argument of `{name_of(self.fun)}` more than once: of the "
+                f"{len(self.args)} positional arguments it names {list(places)}."
+            )
+        return keys
+
     def find(self, place: Place) -> Key:
-        """Where the argument is. It may be named one way and given the other way.
+        """Where the argument is.
 
         Raises:
             ArgumentTypeError: if it was not given.
