@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import jax
+import numpy as np
 
 from ecliptic.errors import FieldError, FrozenError, InitialisationError
 from ecliptic.module._methods import Method
@@ -17,8 +18,12 @@ initialising: set[int] = set()
 
 _set = object.__setattr__
 
+# Types of values whose members are looked at. `_partial.py` adds its own.
+CONTAINERS: set[type] = {list, tuple, dict, jax.tree_util.Partial}
+
 # Types of values that may be a mistake in an ordinary field, and are looked at more closely.
-SUSPECT: set[type] = {types.FunctionType, type(jax.jit(lambda: None)), list, tuple, dict}
+# `_bound.py` adds the type of bound methods.
+SUSPECT: set[type] = {types.FunctionType, type(jax.jit(lambda: None)), *CONTAINERS}
 
 # Types of values that are right in a static field without a closer look.
 PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None), type, types.FunctionType,
@@ -108,18 +113,24 @@ def _annotation(value: Any) -> str:
 
 
 def check_plain_field(self: Any, name: str, value: Any) -> None:
-    """Looks at a value that is a function, a jitted function or a container."""
-    if isinstance(value, list | tuple | dict):
-        members: Iterable[Any] = value.values() if isinstance(value, dict) else value
-        for member in members:
-            if type(member) is Method.bound_type:
-                _check_bound_method(self, name, member)
-        return
-    if type(value) is Method.bound_type:
+    """Looks at a value that is a function, a jitted function, a bound method or a container."""
+    kind = type(value)
+    if kind is Method.bound_type:
         _check_bound_method(self, name, value)
-        return
-    if "__wrapped__" in getattr(value, "__dict__", ()):
+    elif kind in CONTAINERS:
+        for member in _members(value):
+            if type(member) in SUSPECT:
+                check_plain_field(self, name, member)
+    elif "__wrapped__" in getattr(value, "__dict__", ()):
         _check_wrapped(self, name, value)
+
+
+def _members(value: Any) -> Iterable[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, dict):
+        return value.values()
+    return (value.func, *value.args, *value.keywords.values())
 
 
 def _check_bound_method(self: Any, name: str, value: Any) -> None:
@@ -174,7 +185,9 @@ def check_static_field(self: Any, name: str, value: Any) -> None:
     if isinstance(value, type):
         return
     leaves = jax.tree_util.tree_leaves(value)
-    array = next((leaf for leaf in leaves if is_array(leaf)), None)
+    # A scalar of NumPy is an array to every predicate, but it is hashable and compares to a bool.
+    arrays = (leaf for leaf in leaves if is_array(leaf) and not isinstance(leaf, np.generic))
+    array = next(arrays, None)
     if array is None:
         return
     cls = type(self).__qualname__

@@ -9,7 +9,7 @@ derived first. From then on the instance is frozen. Unflattening does none of th
 tree may hold tracers, `None` or anything else in place of an array.
 """
 
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 
@@ -68,8 +68,10 @@ class Module(metaclass=ModuleMeta):
         else:
             refuse_assignment(self, name, value)
 
-    def __delattr__(self, name: str) -> NoReturn:
-        refuse_deletion(self, name)
+    def __delattr__(self, name: str) -> None:
+        if id(self) not in initialising:
+            refuse_deletion(self, name)
+        object.__delattr__(self, name)
 
     def __repr__(self) -> str:
         return tree_pformat(self)

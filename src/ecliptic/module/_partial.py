@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from ecliptic.errors import ArgumentTypeError
+from ecliptic.module._initialise import CONTAINERS, SUSPECT
 from ecliptic.module._module import Module
 
 _Return = TypeVar("_Return")
@@ -49,3 +50,7 @@ class Partial(Module, Generic[_Return]):
     def __call__(self, *args: Any, **kwargs: Any) -> _Return:
         """Calls `func` with the stored arguments first, then those given here."""
         return self.func(*self.args, *args, **{**self.keywords, **kwargs})
+
+
+CONTAINERS.add(Partial)
+SUSPECT.add(Partial)

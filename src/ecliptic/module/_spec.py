@@ -330,7 +330,6 @@ def _init_annotations(reference: Any, declared: tuple[Any, ...]) -> dict[str, An
     return annotations
 
 
-@functools.cache
 def _parameter_type(converter: Callable[[Any], Any]) -> Any:
     try:
         parameter = next(iter(inspect.signature(converter).parameters.values()))

@@ -539,6 +539,23 @@ def test_a_converted_field_shows_what_its_converter_takes():
     assert M.__annotations__["a"] in (int, "int")
 
 
+@pytest.mark.parametrize(
+    "converter",
+    [
+        ec.Partial(jnp.asarray, dtype=jnp.float32),
+        functools.partial(jnp.asarray, dtype=jnp.float32),
+        jax.jit(lambda x: x.astype(jnp.float32)),
+        jnp.float32,
+    ],
+)
+def test_any_callable_is_a_converter(converter):
+    class M(ec.Module):
+        a: Any = ec.field(converter=converter)
+
+    assert M(jnp.array(1)).a.dtype == jnp.float32
+    assert list(inspect.signature(M).parameters) == ["a"]
+
+
 def test_user_slots_hold_fields():
     class M(ec.Module):
         __slots__ = ("a",)

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import ecliptic as ec
@@ -538,6 +539,47 @@ def test_augmented_assignment_is_refused_and_changes_nothing():
     assert m.a == 1
 
 
+def test_a_field_can_be_deleted_and_set_again_in_init():
+    class M(ec.Module):
+        a: int
+
+        def __init__(self, again):
+            self.a = 1
+            del self.a
+            if again:
+                self.a = 2
+
+    assert M(again=True).a == 2
+    with pytest.raises(InitialisationError, match="Field `a`"):
+        M(again=False)
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "calls"),
+    [
+        ("generated", "data", ["tree_at(lambda m: m.data", "dataclasses.replace(module, data="]),
+        ("generated", "static", ["dataclasses.replace(module, static="]),
+        ("custom", "data", ["tree_at(lambda m: m.data"]),
+        ("custom", "static", ["give `static` its value in `__init__`"]),
+    ],
+)
+def test_the_frozen_error_names_only_calls_that_work(cls, name, calls):
+    class Generated(ec.Module):
+        data: int = 1
+        static: int = ec.field(static=True, default=2)
+
+    class ByHand(Generated):
+        def __init__(self):
+            pass
+
+    with pytest.raises(FrozenError) as caught:
+        setattr((Generated if cls == "generated" else ByHand)(), name, 5)
+    text = str(caught.value)
+    every = ["tree_at(lambda m", "dataclasses.replace(", "its value in `__init__`"]
+    assert all(call in text for call in calls)
+    assert sum(call in text for call in every) == len(calls)
+
+
 def test_modules_made_by_tree_map_are_frozen():
     with pytest.raises(FrozenError):
         jax.tree.map(lambda x: x, Pair(1)).a = 2
@@ -570,14 +612,16 @@ def test_a_property_with_a_setter_works_in_init_and_is_frozen_after():
         m.shown = 4
 
 
-@pytest.mark.parametrize("place", ["plain", "list", "tuple", "dict"])
+@pytest.mark.parametrize("place", ["plain", "list", "tuple", "dict", "nested", "Partial", "jax"])
 def test_storing_an_own_bound_method_is_refused(place):
     class M(ec.Module):
         callback: Any
 
         def __init__(self):
             wrap = {"plain": lambda x: x, "list": lambda x: [x], "tuple": lambda x: (x,),
-                    "dict": lambda x: {"k": x}}[place]  # fmt: skip
+                    "dict": lambda x: {"k": x}, "nested": lambda x: [({"k": x},)],
+                    "Partial": lambda x: ec.Partial(x, 1), "jax": jax.tree_util.Partial,
+                    }[place]  # fmt: skip
             self.callback = wrap(self.f)
 
         def f(self):
@@ -684,7 +728,21 @@ def test_an_array_in_a_static_field_is_warned_of(value, kind):
     assert w[0].filename == __file__
 
 
-@pytest.mark.parametrize("value", [1, "s", None, (1, 2), len, int, jax.nn.relu, jnp.float32])
+def test_a_transformed_module_in_a_list_is_warned_of():
+    class Layer(ec.Module):
+        w: Any
+
+        def __call__(self, x):
+            return self.w * x
+
+    with pytest.warns(EclipticWarning, match=r"field `a` of `Pair`.*hidden inside the function"):
+        Pair([jnp.tanh, jax.vmap(Layer(jnp.ones(2)))])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1, "s", None, (1, 2), len, int, jax.nn.relu, jnp.float32, (np.float32(1), 2), np.int64(3)],
+)
 def test_other_values_in_static_fields_are_fine(value):
     class M(ec.Module):
         s: Any = ec.field(static=True)
