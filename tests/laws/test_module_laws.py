@@ -43,7 +43,9 @@ class Empty(ec.Module):
         pass
 
 
-leaves = st.one_of(st.integers(-3, 3), st.booleans(), st.text(max_size=2), st.sampled_from([len, int]))
+leaves = st.one_of(
+    st.integers(-3, 3), st.booleans(), st.text(max_size=2), st.sampled_from([len, int])
+)
 hashables = st.one_of(leaves, st.none(), st.tuples(leaves, leaves))
 
 
@@ -245,7 +247,9 @@ def test_the_constructor_is_that_of_the_dataclass(levels, args, kwargs):
         assert got == expected
         return
     assert inspect.signature(got) == inspect.signature(expected)
-    assert [f.name for f in dataclasses.fields(got)] == [f.name for f in dataclasses.fields(expected)]
+    assert [f.name for f in dataclasses.fields(got)] == [
+        f.name for f in dataclasses.fields(expected)
+    ]
     assert _outcome(lambda: _contents(got, args, kwargs)) == _outcome(
         lambda: _contents(expected, args, kwargs)
     )

@@ -1,9 +1,10 @@
 """Abstract attributes: what a base class wants its subclasses to have.
 
-`AbstractVar` and `AbstractClassVar` do for attributes what `abc.abstractmethod` does for methods. They
-are annotations, and no fields: a class that has one unfulfilled cannot be instantiated.
+`AbstractVar` and `AbstractClassVar` do for attributes what `abc.abstractmethod` does for methods.
+They are annotations, and no fields: a class that has one unfulfilled cannot be instantiated.
 """
 
+import inspect
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, get_origin
@@ -115,7 +116,7 @@ def _is_concrete(base: type, attribute: str, kind: str) -> bool:
         return False
     if attribute in base.__dict__:
         return True
-    annotation = base.__dict__.get("__annotations__", {}).get(attribute)
+    annotation = inspect.get_annotations(base).get(attribute)
     if annotation is None:
         return False
     text = annotation if isinstance(annotation, str) else ""

@@ -21,8 +21,8 @@ class BoundMethod(Module):
     Name, docstring and signature are those of the function.
     """
 
-    __func__: Any = field(static=True)  # pyright: ignore[reportGeneralTypeIssues]
-    __self__: Any  # pyright: ignore[reportGeneralTypeIssues]
+    __func__: Any = field(static=True)
+    __self__: Any
 
     def __getattr__(self, name: str) -> Any:
         # `__name__`, `__qualname__` and whatever else somebody put on the function, as an

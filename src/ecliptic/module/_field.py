@@ -59,7 +59,7 @@ def field(
         metadata[CONVERTER] = converter
     if static:
         metadata[STATIC] = True
-    return dataclasses.field(metadata=metadata, **kwargs)  # pyright: ignore[reportCallIssue]
+    return dataclasses.field(metadata=metadata, **kwargs)
 
 
 def is_static(declared: "dataclasses.Field[Any]") -> bool:

@@ -60,9 +60,9 @@ def refuse_assignment(self: Any, name: str, value: Any) -> None:
         )
     if isinstance(_static_attribute(cls, name), property):
         raise FrozenError(
-            f"cannot assign to property {name!r}: `{cls.__qualname__}` is a Module, and Modules are "
-            f"frozen once initialised, with what their properties set. Make a changed copy of the "
-            f"fields behind it: `ecliptic.tree_at(lambda m: m.<field>, module, value)`."
+            f"cannot assign to property {name!r}: `{cls.__qualname__}` is a Module, and Modules "
+            f"are frozen once initialised, with what their properties set. Make a changed copy of "
+            f"the fields behind it: `ecliptic.tree_at(lambda m: m.<field>, module, value)`."
         )
     if name in spec.settable:
         raise FrozenError(
@@ -84,7 +84,9 @@ def _changed_copy(spec: Any, name: str) -> str:
     if not spec.custom_init:
         calls.append(f"`dataclasses.replace(module, {name}=value)`")
     if not calls:
-        return f"The field is static, so give `{name}` its value in `__init__`: make it an argument."
+        return (
+            f"The field is static, so give `{name}` its value in `__init__`: make it an argument."
+        )
     return f"Make a changed copy: {', or '.join(calls)}."
 
 
@@ -196,7 +198,7 @@ def check_static_field(self: Any, name: str, value: Any) -> None:
     warn(
         f"{kind} The static field `{name}` of `{cls}` holds an array of shape {array.shape} and "
         f"dtype {array.dtype}. Static values are compared with `==` and hashed when a jitted "
-        f"function is called again, which arrays do not support, and a traced array leaks out of its "
-        f"trace. Drop `static=True` from `{name}`; to keep an array from training, leave it out "
-        f"with `ecliptic.partition` or wrap its use in `jax.lax.stop_gradient`."
+        f"function is called again, which arrays do not support, and a traced array leaks out of "
+        f"its trace. Drop `static=True` from `{name}`; to keep an array from training, leave it "
+        f"out with `ecliptic.partition` or wrap its use in `jax.lax.stop_gradient`."
     )

@@ -14,7 +14,17 @@ from ecliptic.module._field import field
 from ecliptic.module._initialise import initialising
 from ecliptic.module._methods import as_method
 from ecliptic.module._source import GENERATED
-from ecliptic.module._spec import SPEC, Arriving, Pending, build_spec, install_init, is_slot, overridden_fields, partly_compared
+from ecliptic.module._spec import (
+    SPEC,
+    Arriving,
+    ClassSpec,
+    Pending,
+    build_spec,
+    install_init,
+    is_slot,
+    overridden_fields,
+    partly_compared,
+)
 from ecliptic.module._warning import warn
 
 _new = object.__new__
@@ -22,11 +32,13 @@ _set = object.__setattr__
 
 
 @typing_extensions.dataclass_transform(field_specifiers=(dataclasses.field, field))
-class ModuleMeta(type(typing_extensions.Protocol)):  # pyright: ignore[reportUntypedBaseClass]
+class ModuleMeta(type(typing_extensions.Protocol)):
     """The metaclass of Modules. It derives from `abc.ABCMeta`, and may be subclassed.
 
     Its base is the metaclass of `Protocol`, so that a Module can implement a protocol explicitly.
     """
+
+    __class_spec__: ClassSpec
 
     def __new__(
         mcs,
@@ -57,7 +69,7 @@ class ModuleMeta(type(typing_extensions.Protocol)):  # pyright: ignore[reportUnt
         if spec.lacks is not None:
             raise AbstractError(spec.lacks)
         if spec.custom_new:
-            self = cls.__new__(cls, *args, **kwargs)
+            self: Any = cls.__new__(cls, *args, **kwargs)  # pyright: ignore[reportArgumentType]
             if not isinstance(self, cls):
                 return self
         else:
@@ -125,7 +137,7 @@ def _is_generated(init: Any) -> bool:
 
 def _make_dataclass(cls: Any, *, custom_init: bool) -> None:
     """Has `dataclasses` collect the fields and write `__init__`."""
-    annotations = cls.__dict__.get("__annotations__", {})
+    annotations = inspect.get_annotations(cls)
     shown = {k: v for k, v in annotations.items() if k not in cls.__dict__[_abstract.DECLARED]}
     shown |= overridden_fields(cls)
     # `dataclasses` reads `__annotations__`: it must see neither abstract attributes nor fields
@@ -198,9 +210,7 @@ def _complete(cls: Any, *, custom_init: bool, forced_abstract: bool) -> None:
     lacks = _lacking(cls, forced_abstract=forced_abstract)
     if any(is_slot(cls, f.name) for f in dataclasses.fields(cls)):
         _restore_slots(cls)
-    spec = build_spec(
-        cls, custom_init=custom_init, forced_abstract=forced_abstract, lacks=lacks
-    )
+    spec = build_spec(cls, custom_init=custom_init, forced_abstract=forced_abstract, lacks=lacks)
     type.__setattr__(cls, SPEC, spec)
     if spec.compared is None:
         partly_compared.discard(cls)

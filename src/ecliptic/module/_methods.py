@@ -24,7 +24,7 @@ class Method:
     bound_type: Any = None
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function)  # pyright: ignore[reportArgumentType]
         self.function = function
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -14,10 +14,10 @@ from typing import Any
 import jax
 
 from ecliptic.errors import UnhashableError
-from ecliptic.tree import tree_equal, tree_pformat
 from ecliptic.module._initialise import initialising, refuse_assignment, refuse_deletion
 from ecliptic.module._meta import ModuleMeta
 from ecliptic.module._spec import partly_compared
+from ecliptic.tree import tree_equal, tree_pformat
 
 _set = object.__setattr__
 
@@ -118,7 +118,9 @@ def _unhashable(self: Module) -> UnhashableError:
         try:
             hash(_hashable(value))
         except UnhashableError as inner:
-            return UnhashableError(f"{inner} It is part of the field `{name}` of `{cls.__qualname__}`.")
+            return UnhashableError(
+                f"{inner} It is part of the field `{name}` of `{cls.__qualname__}`."
+            )
         except TypeError:
             return UnhashableError(
                 f"unhashable type: `{cls.__qualname__}` cannot be hashed, because its field "

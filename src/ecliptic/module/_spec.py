@@ -119,7 +119,7 @@ def build_spec(
     cls: type, *, custom_init: bool, forced_abstract: bool, lacks: str | None
 ) -> ClassSpec:
     """Works out the specification of a class that `dataclasses` has processed."""
-    declared = dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
+    declared = dataclasses.fields(cls)
     names = tuple(f.name for f in declared)
     data = tuple(f.name for f in declared if not is_static(f))
     static = tuple(f.name for f in declared if is_static(f))
@@ -287,7 +287,7 @@ def install_init(cls: type) -> None:
         given |= dict(zip(last, reference.__defaults__, strict=True))
     scope: dict[str, Any] = {"_ecliptic_set": _set}
     body = []
-    declared = dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
+    declared = dataclasses.fields(cls)
     for f in declared:
         value = f.name if f.init else None
         if f.default_factory is not dataclasses.MISSING:
@@ -350,7 +350,7 @@ def overridden_fields(cls: type) -> dict[str, Any]:
     replaced = {}
     for name in inherited:
         for base in cls.__mro__:
-            if name in base.__dict__.get("__annotations__", {}):
+            if name in inspect.get_annotations(base):
                 break
             value = base.__dict__.get(name)
             if hasattr(type(value), "__set__") and not isinstance(

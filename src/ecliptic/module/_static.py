@@ -4,9 +4,9 @@ from typing import Any, Generic, TypeVar
 
 import jax
 
-from ecliptic.tree import tree_equal
 from ecliptic.module._field import field
 from ecliptic.module._module import Module
+from ecliptic.tree import tree_equal
 
 _Value = TypeVar("_Value")
 

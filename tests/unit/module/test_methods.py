@@ -325,7 +325,9 @@ def test_a_bound_method_is_frozen():
 
 
 def test_a_bound_method_prints_its_function_and_instance():
-    assert repr(Scale(2).apply) == "BoundMethod(__func__=<function Scale.apply>, __self__=Scale(w=2))"
+    assert (
+        repr(Scale(2).apply) == "BoundMethod(__func__=<function Scale.apply>, __self__=Scale(w=2))"
+    )
 
 
 def test_doctest_finds_the_tests_of_methods():
@@ -336,7 +338,7 @@ def test_doctest_finds_the_tests_of_methods():
 def test_a_lambda_in_the_class_body_is_a_method():
     class M(ec.Module):
         a: int
-        f = lambda self: self.a  # noqa: E731
+        f = lambda self: self.a
 
     assert M(3).f() == 3
     assert isinstance(M(3).f, ec.Module)

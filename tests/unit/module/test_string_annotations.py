@@ -44,7 +44,7 @@ def test_fields_class_variables_init_variables_and_the_kw_only_marker():
 
 def test_a_name_not_known_at_run_time_is_fine():
     class M(ec.Module):
-        a: OnlyForTheTypeChecker  # noqa: F821
+        a: OnlyForTheTypeChecker
 
     assert M(1).a == 1
 

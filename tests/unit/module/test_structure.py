@@ -120,7 +120,9 @@ def test_jit_returns_modules_of_equal_structure():
 
 def test_a_module_is_a_carry_of_scan_and_goes_through_vmap_and_grad():
     m = Inner(jnp.ones(2))
-    carry, _ = jax.lax.scan(lambda c, _: (jax.tree.map(lambda x: 2 * x, c), None), m, None, length=3)
+    carry, _ = jax.lax.scan(
+        lambda c, _: (jax.tree.map(lambda x: 2 * x, c), None), m, None, length=3
+    )
     assert carry == Inner(8 * jnp.ones(2))
     assert jax.vmap(lambda n: n)(m) == m
     assert jax.grad(lambda n: n.f(3.0).sum())(m) == Inner(3 * jnp.ones(2))
