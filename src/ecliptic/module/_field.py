@@ -40,8 +40,10 @@ def field(
         >>> class Scale(ec.Module):
         ...     factor: float = ec.field(converter=float)
         ...     name: str = ec.field(static=True, default="scale")
-        >>> Scale(2)
-        Scale(factor=2.0, name='scale')
+        >>> Scale(2, "double")
+        Scale(factor=2.0, name='double')
+        >>> Scale("0.5").factor
+        0.5
     """
     metadata = dict(kwargs.pop("metadata", None) or {})
     for key, option in ((STATIC, "static"), (CONVERTER, "converter")):

@@ -1,24 +1,10 @@
 """`__check_init__`: the last step of an initialisation."""
 
-import Any
 import jax
 import pytest
 
 import ecliptic as ec
 from ecliptic.errors import FrozenError
-
-
-class Pair(ec.Module):
-    a: Any
-    b: Any = 2
-
-
-class Custom(ec.Module):
-    a: Any
-    b: Any = 2
-
-    def __init__(self, a):
-        self.a = a
 
 
 def test_check_init_runs_for_each_class_of_the_mro_without_super():
