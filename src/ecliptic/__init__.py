@@ -1,5 +1,15 @@
 """Ecliptic: Modules, filtered transformations and the tools around them, for JAX."""
 
+from ecliptic import nn
+from ecliptic.control import (
+    filter_associative_scan,
+    filter_cond,
+    filter_fori_loop,
+    filter_map,
+    filter_scan,
+    filter_switch,
+    filter_while_loop,
+)
 from ecliptic.module import (
     AbstractClassVar,
     AbstractVar,
@@ -9,7 +19,20 @@ from ecliptic.module import (
     field,
     module_update_wrapper,
 )
-from ecliptic.transform import Exported, filter_jit
+from ecliptic.serialise import (
+    default_deserialise_filter_spec,
+    default_serialise_filter_spec,
+    tree_deserialise_leaves,
+    tree_serialise_leaves,
+)
+from ecliptic.transform import (
+    Exported,
+    filter_grad,
+    filter_jit,
+    filter_value_and_grad,
+    filter_vmap,
+    if_array,
+)
 from ecliptic.tree import (
     apply_updates,
     combine,
@@ -36,19 +59,35 @@ __all__ = [
     "Static",
     "apply_updates",
     "combine",
+    "default_deserialise_filter_spec",
+    "default_serialise_filter_spec",
     "field",
     "filter",
+    "filter_associative_scan",
+    "filter_cond",
+    "filter_fori_loop",
+    "filter_grad",
     "filter_jit",
+    "filter_map",
+    "filter_scan",
+    "filter_switch",
+    "filter_value_and_grad",
+    "filter_vmap",
+    "filter_while_loop",
+    "if_array",
     "is_array",
     "is_array_like",
     "is_inexact_array",
     "is_inexact_array_like",
     "module_update_wrapper",
+    "nn",
     "partition",
     "tree_at",
     "tree_check",
+    "tree_deserialise_leaves",
     "tree_equal",
     "tree_flatten_one_level",
     "tree_pformat",
     "tree_pprint",
+    "tree_serialise_leaves",
 ]

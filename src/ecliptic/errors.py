@@ -18,6 +18,8 @@ EclipticError
 │   ├── ArgumentError         (ValueError)  an argument or option has a wrong value
 │   ├── ArgumentTypeError     (TypeError)   an argument or option has a wrong type
 │   └── StaticError           (TypeError)   a static value cannot be compared from call to call
+├── ControlError              a loop or a branch got something that it cannot use
+│   └── CarryError            (TypeError)   a step or a branch changed what has to stay
 ├── LayerError                a layer got an input that it cannot use
 │   ├── ShapeError            (ValueError)  the shape is wrong
 │   ├── LayerArgumentError    (ValueError)  another argument is wrong or missing
@@ -100,6 +102,14 @@ class ArgumentTypeError(TransformError, TypeError):
 
 class StaticError(TransformError, TypeError):
     """A static value cannot be compared from call to call."""
+
+
+class ControlError(EclipticError):
+    """A loop or a branch got something that it cannot use."""
+
+
+class CarryError(ControlError, TypeError):
+    """A step of a loop, or a branch, changed what has to stay as it is."""
 
 
 class LayerError(EclipticError):

@@ -36,8 +36,27 @@ BORROWED: dict[str, Borrowed] = {
         "jax._src.interpreters.batching", "spec_types", "0.4.38",
         "vmappable types may have objects of their own that say how they are mapped",
     ),
+    "vmappables": Borrowed(
+        "jax._src.interpreters.batching", "vmappables", "0.4.38",
+        "a scan asks by what kind of axis a vmappable type is mapped",
+    ),
+    "to_elt_handlers": Borrowed(
+        "jax._src.interpreters.batching", "to_elt_handlers", "0.4.38",
+        "one step's element of a vmappable object is made by the owner's rule",
+    ),
+    "from_elt_handlers": Borrowed(
+        "jax._src.interpreters.batching", "from_elt_handlers", "0.4.38",
+        "a vmappable object is made of its steps' elements by the owner's rule",
+    ),
     "TypedNdArray": Borrowed(
         "jax._src.literals", "TypedNdArray", "0.7", "literal arrays inside traces are arrays"
+    ),
+    "eval_jaxpr": Borrowed(
+        "jax.core", "eval_jaxpr", "0.4", "evaluate a program with other constants"
+    ),
+    "trace_state_clean": Borrowed(
+        "jax._src.core", "trace_state_clean", "0.4.36",
+        "arrays are placed at once outside of traces, and constrained inside",
     ),
 }  # fmt: skip
 

@@ -67,7 +67,8 @@ class Output:
         return self.treedef.unflatten(leaves)
 
 
-def _pack_output(out: Any) -> Any:
+def pack_output(out: Any) -> Any:
+    """An output as a traced function returns it: itself if all its leaves are arrays."""
     leaves, treedef = tree_flatten(out)
     positions = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
     if len(positions) == len(leaves):
@@ -189,7 +190,7 @@ class Program:
             fun = function()
             if fun is None:
                 fun, *args = args
-            return _pack_output(fun(*args, **kwargs))
+            return pack_output(fun(*args, **kwargs))
 
         # (The name is what profiles and compiler dumps show.)
         program.__name__ = program.__qualname__ = options.name

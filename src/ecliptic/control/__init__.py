@@ -1,0 +1,16 @@
+"""Loops and branches: those of `jax.lax`, over any PyTree."""
+
+from ecliptic.control._cond import filter_cond, filter_switch
+from ecliptic.control._map import filter_associative_scan, filter_map
+from ecliptic.control._scan import filter_scan
+from ecliptic.control._while_loop import filter_fori_loop, filter_while_loop
+
+__all__ = [
+    "filter_associative_scan",
+    "filter_cond",
+    "filter_fori_loop",
+    "filter_map",
+    "filter_scan",
+    "filter_switch",
+    "filter_while_loop",
+]
