@@ -105,7 +105,8 @@ def _hashable(value: Any) -> Any:
         return tuple(_hashable(item) for item in value)
     if made_by is not object.__hash__:
         return value
-    leaves, structure = jax.tree_util.tree_flatten(value)
+    # Modules inside have their own hash, which knows the fields that `==` ignores.
+    leaves, structure = jax.tree_util.tree_flatten(value, is_leaf=lambda x: isinstance(x, Module))
     if len(leaves) == 1 and leaves[0] is value:
         return value
     return structure, tuple(_hashable(leaf) for leaf in leaves)

@@ -138,6 +138,12 @@ def test_fields_that_are_not_compared_are_ignored_deep_inside():
     assert Partly(Partly(1, 2), 3) == Partly(Partly(1, 4), 5)
 
 
+def test_fields_that_are_not_compared_are_ignored_in_the_hash_of_foreign_nodes():
+    x, y = (Pair(jax.tree_util.Partial(max, Partly(1, note))) for note in ("x", (1, 2)))
+    assert x == y
+    assert hash(x) == hash(y)
+
+
 def test_static_fields_that_are_not_compared_are_ignored():
     class M(ec.Module):
         a: Any
