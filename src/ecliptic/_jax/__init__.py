@@ -48,6 +48,10 @@ BORROWED: dict[str, Borrowed] = {
         "jax._src.interpreters.batching", "from_elt_handlers", "0.4.38",
         "a vmappable object is made of its steps' elements by the owner's rule",
     ),
+    "trace_state_clean": Borrowed(
+        "jax._src.core", "trace_state_clean", "0.4",
+        "loops outside of any trace are compiled, so that they are not traced at each call",
+    ),
     "TypedNdArray": Borrowed(
         "jax._src.literals", "TypedNdArray", "0.7", "literal arrays inside traces are arrays"
     ),

@@ -38,14 +38,20 @@ class Promote(Exception):
         self.positions = frozenset(positions)
 
 
-def with_promotion(attempt: Callable[[frozenset[int]], Any]) -> Any:
-    """Runs `attempt` with the numbers to trace, anew each time it finds that there are more."""
+def with_promotion(
+    attempt: Callable[[frozenset[int]], Any], learn: Callable[[frozenset[int]], None]
+) -> Any:
+    """Runs `attempt` with the numbers to trace, anew each time it finds that there are more.
+
+    `learn` is told of them.
+    """
     promoted: frozenset[int] = frozenset()
     while True:
         try:
             return attempt(promoted)
         except Promote as more:
             promoted = promoted | more.positions
+            learn(promoted)
 
 
 def is_number(leaf: Any) -> bool:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import ArrayLike, Bool, Int
 
 from ecliptic.control._carry import Split, branch_wording, with_promotion
+from ecliptic.control._eager import run
 from ecliptic.errors import ArgumentError
 
 _Out = TypeVar("_Out")
@@ -53,6 +55,16 @@ def filter_cond(
         (True, 9.0)
     """
     operands = _operands(operands, operand, "filter_cond")
+    return run(_cond, (true_fun, false_fun), (jnp.asarray(pred), operands), None)
+
+
+def _cond(
+    functions: tuple[Any, ...],
+    trees: tuple[Any, ...],
+    options: Any,
+    learn: Callable[[frozenset[int]], None],
+) -> Any:
+    (true_fun, false_fun), (pred, operands) = functions, trees
 
     def select(functions: list[Callable[..., Any]], arrays: list[Any]) -> Any:
         return jax.lax.cond(pred, *functions, arrays)
@@ -97,11 +109,21 @@ def filter_switch(
     branches = list(branches)
     if not branches:
         raise ArgumentError("`filter_switch` needs at least one function in `branches`; got none.")
+    return run(_switch, tuple(branches), (jnp.asarray(index), operands), None)
 
-    def select(functions: list[Callable[..., Any]], arrays: list[Any]) -> Any:
-        return jax.lax.switch(index, functions, arrays)
 
-    named = {f"branch {i}": function for i, function in enumerate(branches)}
+def _switch(
+    functions: tuple[Any, ...],
+    trees: tuple[Any, ...],
+    options: Any,
+    learn: Callable[[frozenset[int]], None],
+) -> Any:
+    index, operands = trees
+
+    def select(traced: list[Callable[..., Any]], arrays: list[Any]) -> Any:
+        return jax.lax.switch(index, traced, arrays)
+
+    named = {f"branch {i}": function for i, function in enumerate(functions)}
     return _branch("filter_switch", named, operands, select)
 
 
@@ -143,4 +165,4 @@ def _branch(
         arrays = select([traced(n, f) for n, f in functions.items()], given.arrays)
         return first[0][1].merge(arrays)
 
-    return with_promotion(attempt)
+    return with_promotion(attempt, lambda _: None)

@@ -9,6 +9,7 @@ from jax.tree_util import tree_flatten, tree_flatten_with_path, tree_leaves, tre
 
 from ecliptic import _jax
 from ecliptic.control._carry import Split, loop_wording
+from ecliptic.control._eager import run
 from ecliptic.control._scan import filter_scan, scan_length
 from ecliptic.errors import ArgumentError, LeafError
 from ecliptic.transform import filter_vmap, if_array
@@ -43,12 +44,19 @@ def filter_map(f: Callable[[_X], _Y], xs: _X, *, batch_size: int | None = None) 
         >>> ec.filter_map(lambda x: (x["f"](x["a"]), "s"), {"a": jnp.arange(3), "f": jnp.square})
         (Array([0, 1, 4], dtype=int32), 's')
     """
+    scan_length(xs, None, "filter_map")
+    if batch_size is not None:
+        if batch_size < 1:
+            raise ArgumentError(f"`filter_map(batch_size=...)` must be positive; got {batch_size}.")
+        _refuse_vmappable(xs)
+    return run(_map, (f,), (xs,), batch_size)
+
+
+def _map(functions: tuple[Any, ...], trees: tuple[Any, ...], batch_size: Any, learn: Any) -> Any:
+    (f,), (xs,) = functions, trees
     if batch_size is None:
         return filter_scan(lambda _, x: (None, f(x)), None, xs)[1]
-    if batch_size < 1:
-        raise ArgumentError(f"`filter_map(batch_size=...)` must be positive; got {batch_size}.")
     size = scan_length(xs, None, "filter_map")
-    _refuse_vmappable(xs)
     many = filter_vmap(f, in_axes=(if_array(0),))
     full = size // batch_size * batch_size
     outputs = []
@@ -75,8 +83,8 @@ def _refuse_vmappable(xs: Any) -> None:
         if _jax.is_vmappable(leaf):
             raise LeafError(
                 f"`filter_map(batch_size=...)` cuts arrays into batches, which the "
-                f"`{type(leaf).__qualname__}` at {format_path(path, 'xs')} does not allow: its type "
-                f"is registered with JAX as vmappable and has rules of its own. Leave out "
+                f"`{type(leaf).__qualname__}` at {format_path(path, 'xs')} does not allow: its "
+                f"type is registered with JAX as vmappable and has rules of its own. Leave out "
                 f"`batch_size`, or use `filter_vmap`."
             )
 
@@ -117,9 +125,16 @@ def filter_associative_scan(
         >>> sums["x"].tolist(), sums["name"]
         ([0, 1, 3, 6], 'sums')
     """
-    split = Split(elems)
-    if not split.arrays:
+    if not Split(elems).arrays:
         raise ArgumentError("`filter_associative_scan` needs at least one array in `elems`.")
+    return run(_associative_scan, (fn,), (elems,), (reverse, axis))
+
+
+def _associative_scan(
+    functions: tuple[Any, ...], trees: tuple[Any, ...], options: Any, learn: Any
+) -> Any:
+    (fn,), (elems,), (reverse, axis) = functions, trees, options
+    split = Split(elems)
     say = loop_wording("filter_associative_scan")
 
     def combine(one: list[Any], other: list[Any]) -> list[Any]:

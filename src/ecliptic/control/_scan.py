@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.tree_util import tree_flatten_with_path
 
 from ecliptic.control._carry import Split, loop_wording, show, with_promotion
+from ecliptic.control._eager import run
 from ecliptic.control._steps import Steps, pack_step, unpack_steps
 from ecliptic.errors import ArgumentError, ArgumentTypeError
 from ecliptic.tree import format_path, is_array
@@ -70,8 +71,20 @@ def filter_scan(
         >>> last.shape, xs.shape
         ((2,), (5, 2))
     """
-    steps = Steps(xs)
     size = scan_length(xs, length, "filter_scan")
+    options = (size, reverse, unroll, _split_transpose)
+    return run(_scan, (f,), (init, xs), options)
+
+
+def _scan(
+    functions: tuple[Any, ...],
+    trees: tuple[Any, ...],
+    options: Any,
+    learn: Callable[[frozenset[int]], None],
+) -> Any:
+    (f,), (init, xs) = functions, trees
+    size, reverse, unroll, split_transpose = options
+    steps = Steps(xs)
     say = loop_wording("filter_scan")
 
     def attempt(promoted: frozenset[int]) -> Any:
@@ -87,11 +100,11 @@ def filter_scan(
             return carry.accept(out[0], say), pack_step(out[1])
 
         last, outputs = jax.lax.scan(
-            step, carry.arrays, steps.arrays, size, reverse, unroll, _split_transpose
+            step, carry.arrays, steps.arrays, size, reverse, unroll, split_transpose
         )
         return carry.merge(last), unpack_steps(outputs, size)
 
-    return with_promotion(attempt)
+    return with_promotion(attempt, learn)
 
 
 def scan_length(xs: Any, length: int | None, construct: str) -> int:

@@ -7,6 +7,7 @@ import jax
 from jaxtyping import ArrayLike, Bool, Int
 
 from ecliptic.control._carry import Split, loop_wording, with_promotion
+from ecliptic.control._eager import run
 
 _Carry = TypeVar("_Carry")
 
@@ -45,6 +46,16 @@ def filter_while_loop(
         >>> float(out["x"]), int(out["steps"]), out["name"]
         (0.625, 5, 'n')
     """
+    return run(_while_loop, (body_fun, cond_fun), (init_val,), None)
+
+
+def _while_loop(
+    functions: tuple[Any, ...],
+    trees: tuple[Any, ...],
+    options: Any,
+    learn: Callable[[frozenset[int]], None],
+) -> Any:
+    (body_fun, cond_fun), (init_val,) = functions, trees
     say = loop_wording("filter_while_loop")
 
     def attempt(promoted: frozenset[int]) -> Any:
@@ -56,7 +67,7 @@ def filter_while_loop(
         )
         return carry.merge(last)
 
-    return with_promotion(attempt)
+    return with_promotion(attempt, learn)
 
 
 def filter_fori_loop(
@@ -96,6 +107,16 @@ def filter_fori_loop(
         >>> int(total), name
         (10, 'sum')
     """
+    return run(_fori_loop, (body_fun,), (init_val, lower, upper), unroll)
+
+
+def _fori_loop(
+    functions: tuple[Any, ...],
+    trees: tuple[Any, ...],
+    unroll: Any,
+    learn: Callable[[frozenset[int]], None],
+) -> Any:
+    (body_fun,), (init_val, lower, upper) = functions, trees
     say = loop_wording("filter_fori_loop")
 
     def attempt(promoted: frozenset[int]) -> Any:
@@ -109,4 +130,4 @@ def filter_fori_loop(
         )
         return carry.merge(last)
 
-    return with_promotion(attempt)
+    return with_promotion(attempt, learn)

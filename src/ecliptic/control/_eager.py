@@ -1,0 +1,101 @@
+"""Loops and branches outside of any trace.
+
+`jax.lax.scan` traces its function once, however often it is called with it. The functions that are
+handed to JAX here are made for each call, so JAX would trace each. Outside of a trace, a construct
+therefore runs under `filter_jit`, which knows equal static parts again.
+
+Programs are kept as long as the first of the user's functions lives.
+"""
+
+import types
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.tree_util import tree_flatten
+
+from ecliptic import _jax
+from ecliptic.errors import StaticError
+from ecliptic.module import Module
+from ecliptic.transform import filter_jit
+
+# What does the work of a construct: called with the user's functions, the trees that they are
+# given, the options, and a function to call with the promoted positions of the first tree.
+Construct = Callable[[tuple[Any, ...], tuple[Any, ...], Any, Callable[[frozenset[int]], None]], Any]
+
+
+class _Compiled(NamedTuple):
+    """A construct, compiled; and which Python numbers in its first tree have to be traced."""
+
+    call: Callable[..., Any]
+    promoted: dict[Any, frozenset[int]]
+
+
+_of_function: "weakref.WeakKeyDictionary[Any, dict[Hashable, _Compiled]]" = (
+    weakref.WeakKeyDictionary()
+)
+_of_trees: dict[Hashable, _Compiled] = {}
+
+
+def run(
+    construct: Construct, functions: tuple[Any, ...], trees: tuple[Any, ...], options: Hashable
+) -> Any:
+    """Runs a construct: compiled if no trace is under way, else as a part of that trace."""
+    if _jax.trace_state_clean() and not jax.config.jax_disable_jit:  # pyright: ignore
+        first, *others = functions
+        if type(first) is types.FunctionType:
+            table = _of_function.setdefault(first, {})
+            compiled = _compile(table, construct, options, weakref.ref(first))
+            return _call(compiled, construct, functions, trees, options, tuple(others))
+        if isinstance(first, Module):
+            compiled = _compile(_of_trees, construct, options, None)
+            return _call(compiled, construct, functions, trees, options, functions)
+    return construct(functions, trees, options, lambda _: None)
+
+
+def _compile(
+    table: dict[Hashable, _Compiled], construct: Construct, options: Hashable, first: Any
+) -> _Compiled:
+    key = (construct, options)
+    if key not in table:
+        promoted: dict[Any, frozenset[int]] = {}
+
+        def program(functions: tuple[Any, ...], trees: tuple[Any, ...]) -> Any:
+            if first is not None:
+                functions = (first(), *functions)
+            form = _form(trees[0])
+            return construct(
+                functions, trees, options, lambda positions: promoted.update({form: positions})
+            )
+
+        program.__name__ = program.__qualname__ = construct.__name__.strip("_")
+        table[key] = _Compiled(filter_jit(program), promoted)
+    return table[key]
+
+
+def _form(tree: Any) -> Any:
+    leaves, treedef = tree_flatten(tree)
+    return treedef, len(leaves)
+
+
+def _call(
+    compiled: _Compiled,
+    construct: Construct,
+    functions: tuple[Any, ...],
+    trees: tuple[Any, ...],
+    options: Hashable,
+    passed: tuple[Any, ...],
+) -> Any:
+    first, *others = trees
+    if compiled.promoted:
+        leaves, treedef = tree_flatten(first)
+        for i in compiled.promoted.get(_form(first), ()):
+            leaves[i] = jnp.asarray(leaves[i])
+        first = treedef.unflatten(leaves)
+    try:
+        return compiled.call(passed, (first, *others))
+    except StaticError:
+        # Something in the trees has no hash. It works uncompiled, or fails there by its own fault.
+        return construct(functions, trees, options, lambda _: None)
