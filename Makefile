@@ -16,11 +16,11 @@ WORKERS ?= 2
 # What `make test` runs: the examples in the docstrings, and all tests. `make test TESTS=tests/laws`
 # runs less; ARGS go to pytest.
 TESTS ?= src/ecliptic tests
-PYTEST_TEST = -m pytest -n $(WORKERS) --doctest-modules -p tests.support.strict_jax $(ARGS) $(TESTS)
+PYTEST_TEST = -m pytest -n $(WORKERS) --doctest-modules -p tests.support.strict_jax $(COVER) $(ARGS) $(TESTS)
 
 # COVERAGE=1 counts the lines and branches that ran, and fails below the limit in pyproject.toml.
 ifdef COVERAGE
-ARGS += --cov --cov-report=term-missing:skip-covered
+COVER := --cov --cov-report=term-missing:skip-covered
 endif
 
 # One row a virtual environment: Python-JAX. `newest` is whatever the package index offers.
