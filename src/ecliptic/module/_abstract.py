@@ -4,10 +4,11 @@
 They are annotations, and no fields: a class that has one unfulfilled cannot be instantiated.
 """
 
+import dataclasses
 import inspect
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_origin
 
 from ecliptic.errors import DefinitionError
 
@@ -43,8 +44,8 @@ else:
     class AbstractClassVar(Generic[_T]):
         """Annotation of a class attribute that subclasses have to supply.
 
-        A subclass fulfils `x: AbstractClassVar[T]` by a value on the class. A field without a
-        default does not do: the attribute has to be there on the class itself.
+        A subclass fulfils `x: AbstractClassVar[T]` by a value on the class. A field does as well,
+        though without a default only the instances have it.
 
         !!! Example
 
@@ -110,18 +111,17 @@ def declarations(namespace: Mapping[str, Any], name: str) -> dict[str, str]:
     return declared
 
 
-def _is_concrete(base: type, attribute: str, kind: str) -> bool:
+def _is_concrete(base: type, attribute: str) -> bool:
     """Whether `base` itself supplies `attribute`."""
     if attribute in base.__dict__.get(DECLARED, {}):
         return False
     if attribute in base.__dict__:
         return True
-    annotation = inspect.get_annotations(base).get(attribute)
-    if annotation is None:
+    if attribute not in inspect.get_annotations(base):
         return False
-    text = annotation if isinstance(annotation, str) else ""
-    is_class_variable = get_origin(annotation) is ClassVar or "ClassVar[" in text
-    return kind == "AbstractVar" and not is_class_variable
+    # An annotation alone makes a field of a dataclass, unless it says `ClassVar` or `InitVar`.
+    fields = dataclasses.fields(base) if "__dataclass_fields__" in base.__dict__ else ()
+    return any(f.name == attribute for f in fields)
 
 
 def unfulfilled(cls: type) -> dict[str, str]:
@@ -137,7 +137,7 @@ def unfulfilled(cls: type) -> dict[str, str]:
     missing = {}
     for attribute, kind in wanted.items():
         declaring = [base for base in mro if attribute in base.__dict__.get(DECLARED, {})]
-        supplying = [base for base in mro if _is_concrete(base, attribute, kind)]
+        supplying = [base for base in mro if _is_concrete(base, attribute)]
         if all(any(issubclass(d, s) for d in declaring) for s in supplying):
             missing[attribute] = kind
     return missing

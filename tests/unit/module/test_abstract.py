@@ -62,12 +62,30 @@ def test_a_field_with_default_fulfils_an_abstract_class_attribute():
     assert M().c == M.c == 2
 
 
+def test_a_field_without_default_fulfils_an_abstract_class_attribute():
+    class M(ClassBase):
+        c: int
+
+    class Hand(ClassBase):
+        c: int
+
+        def __init__(self):
+            self.c = 3
+
+    assert (M(2).c, Hand().c) == (2, 3)
+
+
 def test_a_bare_annotation_as_class_variable_fulfils_nothing():
     class M(Base):
         x: ClassVar[int]
 
-    with pytest.raises(AbstractError, match="{'x'}"):
+    class C(ClassBase):
+        c: ClassVar[int]
+
+    with pytest.raises(AbstractError, match="abstract attributes {'x'}"):
         M()
+    with pytest.raises(AbstractError, match="abstract class attributes {'c'}"):
+        C()
 
 
 def test_the_bases_may_come_in_any_order():
@@ -143,3 +161,23 @@ def test_an_ordinary_class_can_fulfil_an_abstract_attribute():
         y: Any
 
     assert M(1).x == 3
+
+
+@pytest.mark.parametrize("annotation", [ClassVar[int], ClassVar, dataclasses.InitVar[int]])
+def test_an_annotation_that_makes_no_field_fulfils_nothing(annotation):
+    class M(Base):
+        x: annotation
+
+    with pytest.raises(AbstractError, match="{'x'}"):
+        M()
+
+
+def test_an_annotation_of_an_ordinary_class_fulfils_nothing():
+    class Mixin:
+        x: int
+
+    class M(Base, Mixin):
+        pass
+
+    with pytest.raises(AbstractError, match="{'x'}"):
+        M()
