@@ -29,7 +29,8 @@ class MLP(Module):
         width_size: the length of each hidden vector.
         depth: the number of hidden layers. With 0 the network is one linear layer.
         activation: a function from a scalar to a scalar, applied after each hidden layer.
-        final_activation: the same for the output layer; by default nothing is applied.
+        final_activation: the same for the output layer, at depth 0 too; by default nothing is
+            applied.
         use_bias: whether the hidden layers have a bias.
         use_final_bias: whether the output layer has a bias.
         dtype: the dtype of all weights. By default JAX's: float64 if 64 bits are enabled,

@@ -157,7 +157,7 @@ def _spec_of_each_leaf(
 
 
 def _shown(path: Any) -> str:
-    return repr(format_path(path)) if path else "'' (the whole tree)"
+    return f"'{format_path(path)}'" if path else "'' (the whole tree)"
 
 
 def _at(what: str, path: Any, why: str) -> SerialisationError:
