@@ -17,6 +17,7 @@ EclipticError
 ├── TransformError            a filtered transformation got something that it cannot use
 │   ├── ArgumentError         (ValueError)  an argument or option has a wrong value
 │   ├── ArgumentTypeError     (TypeError)   an argument or option has a wrong type
+│   ├── RuleError             (RuntimeError)  a rule for derivatives is missing or wrong
 │   └── StaticError           (TypeError)   a static value cannot be compared from call to call
 ├── ControlError              a loop or a branch got something that it cannot use
 │   └── CarryError            (TypeError)   a step or a branch changed what has to stay
@@ -98,6 +99,10 @@ class ArgumentError(TransformError, ValueError):
 
 class ArgumentTypeError(TransformError, TypeError):
     """An argument or option of a transformation has a wrong type."""
+
+
+class RuleError(TransformError, RuntimeError):
+    """A rule for derivatives is missing, is asked for what it has not, or breaks its contract."""
 
 
 class StaticError(TransformError, TypeError):

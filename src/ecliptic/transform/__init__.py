@@ -1,18 +1,49 @@
 """Filtered transformations: those of JAX, over any PyTree."""
 
+from ecliptic.transform._checkpoint import filter_checkpoint
+from ecliptic.transform._closure_convert import filter_closure_convert
+from ecliptic.transform._custom_jvp import filter_custom_jvp
+from ecliptic.transform._custom_vjp import filter_custom_vjp
+from ecliptic.transform._eval_shape import cached_filter_eval_shape, filter_eval_shape
 from ecliptic.transform._grad import filter_grad, filter_value_and_grad
+from ecliptic.transform._jacobian import filter_hessian, filter_jacfwd, filter_jacrev
 from ecliptic.transform._jit import filter_jit
+from ecliptic.transform._jvp import filter_jvp
+from ecliptic.transform._linearize import filter_linearize
+from ecliptic.transform._make_jaxpr import filter_make_jaxpr
+from ecliptic.transform._pmap import filter_pmap
 from ecliptic.transform._program import Output, pack_output
+from ecliptic.transform._pure_callback import filter_pure_callback
+from ecliptic.transform._shard import filter_shard
+from ecliptic.transform._shard_map import filter_shard_map
 from ecliptic.transform._stages import Exported
 from ecliptic.transform._static import same_static
+from ecliptic.transform._vjp import filter_vjp
 from ecliptic.transform._vmap import filter_vmap, if_array
 
 __all__ = [
     "Exported",
     "Output",
+    "cached_filter_eval_shape",
+    "filter_checkpoint",
+    "filter_closure_convert",
+    "filter_custom_jvp",
+    "filter_custom_vjp",
+    "filter_eval_shape",
     "filter_grad",
+    "filter_hessian",
+    "filter_jacfwd",
+    "filter_jacrev",
     "filter_jit",
+    "filter_jvp",
+    "filter_linearize",
+    "filter_make_jaxpr",
+    "filter_pmap",
+    "filter_pure_callback",
+    "filter_shard",
+    "filter_shard_map",
     "filter_value_and_grad",
+    "filter_vjp",
     "filter_vmap",
     "if_array",
     "pack_output",

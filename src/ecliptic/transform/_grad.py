@@ -165,11 +165,11 @@ def _check_differentiable(
 ) -> None:
     """Reports an empty gradient, and refuses real leaves in a holomorphic one."""
     if not positions:
-        _report_empty(call, keys, parts, options.wrt)
+        report_empty(call, keys, parts, options.wrt)
     elif len(keys) > 1 and options.wrt is None:
         for key, part in zip(keys, parts, strict=True):
             if not any(map(is_inexact_array, tree_leaves(part))):
-                _report_empty(call, [key], [part], None)
+                report_empty(call, [key], [part], None)
     if options.jaxkwargs.get("holomorphic"):
         named = _leaves(call, keys, parts)
         for path, leaf in (named[i] for i in positions):
@@ -188,7 +188,8 @@ def _leaves(call: Call, keys: list[Key], parts: list[Any]) -> list[tuple[str, An
     ]
 
 
-def _report_empty(call: Call, keys: list[Key], parts: list[Any], wrt: Any) -> None:
+def report_empty(call: Call, keys: list[Key], parts: list[Any], wrt: Any) -> None:
+    """Warns, once for each function, that there is nothing to differentiate, and says why."""
     name = name_of(call.fun)
     which = " and ".join(f"`{call.name(key)}`" for key in keys)
     why = _why_empty(_leaves(call, keys, parts), wrt)
