@@ -91,3 +91,33 @@ class TestMeaning:
         (found,) = jax.make_jaxpr(lambda x: x + jnp.asarray(constant))(constant).consts
         assert isinstance(found, _jax.TypedNdArray)
         assert np.array_equal(np.asarray(found), constant)
+
+    def test_spec_types_holds_the_types_that_say_how_a_type_is_mapped(self):
+        assert int in _jax.spec_types
+
+    def test_vmappables_maps_a_type_to_the_kind_of_its_axes(self):
+        assert _jax.vmappables[sparse.BCOO] == (int, int)
+
+    def test_to_elt_handlers_take_one_element_of_a_whole(self):
+        whole = sparse.BCOO.fromdense(jnp.stack([jnp.eye(3), 2 * jnp.eye(3)]), n_batch=1)
+        take = _jax.to_elt_handlers[sparse.BCOO]
+        element = take(lambda part, axis: jnp.take(part, 1, axis), None, whole, 0)
+        assert np.array_equal(element.todense(), 2 * np.eye(3))
+
+    def test_from_elt_handlers_make_a_whole_of_an_element(self):
+        element = sparse.BCOO.fromdense(jnp.eye(3))
+        put = _jax.from_elt_handlers[sparse.BCOO]
+        whole = put(lambda size, part, axis: jnp.stack([part] * size, axis), 2, element, 0)
+        assert np.array_equal(whole.todense(), np.stack([np.eye(3)] * 2))
+
+    def test_trace_state_clean_is_false_inside_a_trace(self):
+        inside = []
+        jax.jit(lambda x: inside.append(_jax.trace_state_clean()))(1)
+        assert inside == [False]
+        assert _jax.trace_state_clean()
+
+    def test_eval_jaxpr_runs_a_program_with_other_constants(self):
+        constant = jnp.ones(2)
+        program = jax.make_jaxpr(lambda x: x + constant)(constant)
+        (out,) = _jax.eval_jaxpr(program.jaxpr, [3 * constant], constant)
+        assert np.array_equal(out, [4, 4])
