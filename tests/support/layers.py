@@ -10,6 +10,11 @@ from ecliptic import nn
 from ecliptic.module import Module
 
 
+def tanh(x: jax.Array) -> jax.Array:
+    """A smooth activation. `jax.numpy.tanh` itself can be neither pickled nor copied."""
+    return jnp.tanh(x)
+
+
 class Slope(Module):
     """A learnt activation: smooth everywhere, so that finite differences are right."""
 
@@ -27,12 +32,14 @@ class Layer(NamedTuple):
         make: builds the layer from a key and a dtype.
         shape: the shape of one input.
         random: whether a call needs a key.
+        learnt: whether the layer has parameters.
     """
 
     name: str
     make: Callable[[Any, Any], Any]
     shape: tuple[int, ...]
     random: bool = False
+    learnt: bool = True
 
     def call(self, layer: Any, x: Any) -> Any:
         """Call the layer for one input."""
@@ -44,7 +51,7 @@ def _slope(dtype: Any) -> Slope:
 
 
 def _mlp(depth: int, **options: Any) -> Callable[[Any, Any], Any]:
-    return lambda key, dtype: nn.MLP(3, 2, 4, depth, jnp.tanh, dtype=dtype, key=key, **options)
+    return lambda key, dtype: nn.MLP(3, 2, 4, depth, tanh, dtype=dtype, key=key, **options)
 
 
 def _learnt(scan: bool) -> Callable[[Any, Any], Any]:
@@ -58,8 +65,8 @@ def _sequential(key: Any, dtype: Any) -> nn.Sequential:
     return nn.Sequential(
         [
             nn.Linear(3, 4, dtype=dtype, key=first),
-            nn.Lambda(jnp.tanh),
-            jnp.tanh,
+            nn.Lambda(tanh),
+            tanh,
             nn.Sequential([nn.Dropout(0.5), nn.Identity()]),
             nn.Linear(4, 2, dtype=dtype, key=second),
         ]
@@ -67,8 +74,8 @@ def _sequential(key: Any, dtype: Any) -> nn.Sequential:
 
 
 LAYERS = (
-    Layer("Identity", lambda key, dtype: nn.Identity(), (3, 2)),
-    Layer("Lambda", lambda key, dtype: nn.Lambda(jnp.tanh), (3, 2)),
+    Layer("Identity", lambda key, dtype: nn.Identity(), (3, 2), learnt=False),
+    Layer("Lambda", lambda key, dtype: nn.Lambda(tanh), (3, 2), learnt=False),
     Layer("Lambda, learnt", lambda key, dtype: nn.Lambda(_slope(dtype)), (3, 2)),
     Layer("Linear", lambda key, dtype: nn.Linear(3, 2, dtype=dtype, key=key), (3,)),
     Layer(
@@ -86,6 +93,6 @@ LAYERS = (
     Layer("MLP, scan", _mlp(3, scan=True), (3,)),
     Layer("MLP, learnt activations", _learnt(scan=False), (3,)),
     Layer("MLP, learnt activations, scan", _learnt(scan=True), (3,)),
-    Layer("Dropout", lambda key, dtype: nn.Dropout(0.5), (3, 2), random=True),
+    Layer("Dropout", lambda key, dtype: nn.Dropout(0.5), (3, 2), random=True, learnt=False),
     Layer("Sequential", _sequential, (3,), random=True),
 )

@@ -79,6 +79,9 @@ def default_serialise_filter_spec(f: SupportsWrite[bytes], x: Any) -> None:
             f"{x!r} of type `{type(x).__name__}` can only be written by pickling it, which is "
             "never done: reading it would run whatever code the file holds."
         )
+    if array.dtype.isbuiltin == _EXTENDED and array.dtype.kind != "V":
+        # NumPy would write a name of the dtype (`<f1`) that it cannot read.
+        array = array.view(f"V{array.dtype.itemsize}")
     np.save(_Writable(f), array, allow_pickle=False)  # pyright: ignore[reportArgumentType]
 
 
@@ -182,6 +185,10 @@ def _read(f: SupportsReadSeek[bytes]) -> np.ndarray[Any, Any]:
         ) from error
 
 
+# What `numpy.dtype.isbuiltin` is for the dtypes of other packages, those of JAX's among them.
+_EXTENDED = 2
+
+
 def _native(dtype: Any) -> np.dtype[Any]:
     return dtype.newbyteorder("=") if dtype.kind in "iufc" else dtype
 
@@ -189,13 +196,15 @@ def _native(dtype: Any) -> np.dtype[Any]:
 def _as_dtype(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """Takes raw bytes for what they were before NumPy wrote them."""
     raw = array.dtype.kind == "V" and array.dtype.names is None
-    if raw and array.dtype.itemsize == dtype.itemsize and dtype.isbuiltin == 2:
+    if raw and array.dtype.itemsize == dtype.itemsize and dtype.isbuiltin == _EXTENDED:
         return array.view(dtype)
     return array
 
 
 def _read_jax(f: SupportsReadSeek[bytes], x: Any) -> jax.Array:
     array = _as_dtype(_read(f), np.dtype(x.dtype))
+    if array.dtype.kind not in "biufc" and array.dtype.isbuiltin != _EXTENDED:
+        return array  # pyright: ignore[reportReturnType]
     if jax.dtypes.canonicalize_dtype(array.dtype) != _native(array.dtype):
         if array.dtype == x.dtype:
             raise SerialisationError(

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.support.project import ROOT
+from tests.support.project import ROOT, SRC
 
 pytest.importorskip("sklearn")
 pytest.importorskip("matplotlib")
@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("digits")
-    environment = {**os.environ, "SMOKE": "1"}
+    environment = {**os.environ, "SMOKE": "1", "PYTHONPATH": str(SRC.parent)}
     # Users run with JAX's default rules.
     for name in ("JAX_NUMPY_DTYPE_PROMOTION", "JAX_NUMPY_RANK_PROMOTION"):
         environment.pop(name, None)
