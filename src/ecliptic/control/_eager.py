@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax.tree_util import tree_flatten
 
 from ecliptic import _jax
+from ecliptic.control._carry import Promote
 from ecliptic.errors import StaticError
 from ecliptic.module import Module
 from ecliptic.transform import filter_jit
@@ -60,24 +61,19 @@ def _compile(
 ) -> _Compiled:
     key = (construct, options)
     if key not in table:
-        promoted: dict[Any, frozenset[int]] = {}
 
         def program(functions: tuple[Any, ...], trees: tuple[Any, ...]) -> Any:
             if first is not None:
                 functions = (first(), *functions)
-            form = _form(trees[0])
-            return construct(
-                functions, trees, options, lambda positions: promoted.update({form: positions})
-            )
+            return construct(functions, trees, options, _start_anew)
 
         program.__name__ = program.__qualname__ = construct.__name__.strip("_")
-        table[key] = _Compiled(filter_jit(program), promoted)
+        table[key] = _Compiled(filter_jit(program), {})
     return table[key]
 
 
-def _form(tree: Any) -> Any:
-    leaves, treedef = tree_flatten(tree)
-    return treedef, len(leaves)
+def _start_anew(positions: frozenset[int]) -> None:
+    raise Promote(positions)
 
 
 def _call(
@@ -89,13 +85,17 @@ def _call(
     passed: tuple[Any, ...],
 ) -> Any:
     first, *others = trees
-    if compiled.promoted:
-        leaves, treedef = tree_flatten(first)
-        for i in compiled.promoted.get(_form(first), ()):
+    leaves, treedef = tree_flatten(first)
+    while True:
+        for i in compiled.promoted.get(treedef, ()):
             leaves[i] = jnp.asarray(leaves[i])
-        first = treedef.unflatten(leaves)
-    try:
-        return compiled.call(passed, (first, *others))
-    except StaticError:
-        # Something in the trees has no hash. It works uncompiled, or fails there by its own fault.
-        return construct(functions, trees, options, lambda _: None)
+        try:
+            return compiled.call(passed, (treedef.unflatten(leaves), *others))
+        except Promote as more:
+            # Numbers that change are arrays from the start, now and in later calls: so another
+            # value in their place is no other program.
+            known = compiled.promoted.get(treedef, frozenset())
+            compiled.promoted[treedef] = known | more.positions
+        except StaticError:
+            # Something has no hash. It works uncompiled, or fails there by its own fault.
+            return construct(functions, trees, options, lambda _: None)

@@ -16,6 +16,7 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_map
 
 from ecliptic import _jax
 from ecliptic.errors import LeafError
+from ecliptic.module import Static
 from ecliptic.transform import Output, pack_output
 from ecliptic.tree import is_array
 
@@ -69,15 +70,18 @@ def _handler(handlers: Any, part: Any) -> Any:
 
 
 class _Element:
-    """A node for one step's object of a vmappable type. Its children are the arrays inside."""
+    """A node for one step's object of a vmappable type. Its children are the arrays inside.
 
-    def __init__(self, arrays: Sequence[Any], rebuild: Any) -> None:
+    `like` holds the object with descriptions in place of its arrays, and these descriptions.
+    """
+
+    def __init__(self, arrays: Sequence[Any], like: Static[Any]) -> None:
         self.arrays = arrays
-        self.rebuild = rebuild
+        self.like = like
 
 
 jax.tree_util.register_pytree_node(
-    _Element, lambda e: (e.arrays, e.rebuild), lambda rebuild, arrays: _Element(arrays, rebuild)
+    _Element, lambda e: (e.arrays, e.like), lambda like, arrays: _Element(arrays, like)
 )
 
 
@@ -90,24 +94,24 @@ def _as_element(leaf: Any) -> Any:
     held = [None if is_array(x) else x for x in leaves]
     described = [jax.ShapeDtypeStruct(jnp.shape(leaves[i]), leaves[i].dtype) for i in positions]
 
-    def rebuild(stacked: Sequence[Any], size: int) -> Any:
-        """The whole, of the stacked arrays."""
-        # The owner's rule is given an element whose arrays are mere descriptions, and asks for the
-        # stacked array in the place of each that it batches.
-        by_id = {id(d): array for d, array in zip(described, stacked, strict=True)}
-        filled = held.copy()
-        for i, description in zip(positions, described, strict=True):
-            filled[i] = description
+    for i, description in zip(positions, described, strict=True):
+        held[i] = description
+    return _Element([leaves[i] for i in positions], Static((treedef.unflatten(held), described)))
 
-        def whole(_: Any, part: Any, spec: Any) -> Any:
-            if id(part) in by_id:
-                return jnp.moveaxis(by_id[id(part)], 0, spec)
-            return _handler(_jax.from_elt_handlers, part)(whole, size, part, spec)
 
-        out = whole(size, treedef.unflatten(filled), 0)
-        return tree_map(lambda x: by_id.get(id(x), x), out)
+def _whole(element: _Element, size: int) -> Any:
+    """An object of the stacked arrays of its elements."""
+    # The owner's rule is given an element whose arrays are mere descriptions, and asks for the
+    # stacked array in the place of each that it batches.
+    one, described = element.like.value
+    stacked = {id(d): array for d, array in zip(described, element.arrays, strict=True)}
 
-    return _Element([leaves[i] for i in positions], rebuild)
+    def whole(_: Any, part: Any, spec: Any) -> Any:
+        if id(part) in stacked:
+            return jnp.moveaxis(stacked[id(part)], 0, spec)
+        return _handler(_jax.from_elt_handlers, part)(whole, size, part, spec)
+
+    return tree_map(lambda x: stacked.get(id(x), x), whole(size, one, 0))
 
 
 def pack_step(out: Any) -> Any:
@@ -119,7 +123,7 @@ def unpack_steps(packed: Any, size: int) -> Any:
     """The outputs of all steps, of what the scan made of `pack_step`."""
     tree = packed.rebuild() if isinstance(packed, Output) else packed
     return tree_map(
-        lambda x: x.rebuild(x.arrays, size) if isinstance(x, _Element) else x,
+        lambda x: _whole(x, size) if isinstance(x, _Element) else x,
         tree,
         is_leaf=lambda x: isinstance(x, _Element),
     )

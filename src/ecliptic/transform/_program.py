@@ -48,7 +48,7 @@ class Output:
     """An output with leaves that are no arrays, as the traced function returns it to `jax.jit`.
 
     A node of its own around the arrays. What it takes to rebuild the user's output is its
-    metadata, so JAX keeps it with the program. Metadata is compared by identity.
+    metadata, so JAX keeps it with the program.
     """
 
     __slots__ = ("arrays", "positions", "template", "treedef")
@@ -78,7 +78,7 @@ def pack_output(out: Any) -> Any:
     return Output(arrays, treedef, template, positions)
 
 
-class _ByIdentity:
+class _Structure:
     """Metadata of an `Output`."""
 
     __slots__ = ("parts",)
@@ -86,10 +86,26 @@ class _ByIdentity:
     def __init__(self, *parts: Any) -> None:
         self.parts = parts
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Structure):
+            return NotImplemented
+        (treedef, template, positions), (treedef_, template_, positions_) = self.parts, other.parts
+        return self is other or (
+            positions == positions_
+            and treedef == treedef_
+            and all(
+                type(x) is type(y) and same_static(x, y)
+                for x, y in zip(template, template_, strict=True)
+            )
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.parts[2]))
+
 
 jax.tree_util.register_pytree_node(
     Output,
-    lambda output: (output.arrays, _ByIdentity(output.treedef, output.template, output.positions)),
+    lambda output: (output.arrays, _Structure(output.treedef, output.template, output.positions)),
     lambda structure, arrays: Output(arrays, *structure.parts),
 )
 

@@ -43,9 +43,9 @@ def explain(treedef: Any, leaves: list[Any], error: Exception) -> StaticError:
         if problem is not None:
             return StaticError(
                 f"The leaf {argument_path(path)} is no array, so it is static, and a static value "
-                f"must be hashable; it is {leaf!r} of type `{type(leaf).__qualname__}` ({problem}). "
-                f"Pass a hashable value (a tuple, a frozenset, a frozen dataclass), or wrap it in "
-                f"`ecliptic.Static`."
+                f"must be hashable; it is {leaf!r} of type `{type(leaf).__qualname__}` "
+                f"({problem}). Pass a hashable value (a tuple, a frozenset, a frozen dataclass), or "
+                f"wrap it in `ecliptic.Static`."
             )
     found = _field_with_array((args, kwargs))
     if found is not None:
