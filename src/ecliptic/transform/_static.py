@@ -44,7 +44,7 @@ def explain(treedef: Any, leaves: list[Any], error: Exception) -> StaticError:
             return StaticError(
                 f"The leaf {argument_path(path)} is no array, so it is static, and a static value "
                 f"must be hashable; it is {leaf!r} of type `{type(leaf).__qualname__}` "
-                f"({problem}). Pass a hashable value (a tuple, a frozenset, a frozen dataclass), or "
+                f"({problem}). Pass a hashable value (a tuple, a frozenset, frozen dataclass), or "
                 f"wrap it in `ecliptic.Static`."
             )
     found = _field_with_array((args, kwargs))
