@@ -10,7 +10,7 @@ from jax.tree_util import tree_leaves
 
 from ecliptic.errors import ArgumentError, ArgumentTypeError, RuleError
 from ecliptic.module import looks_like_wrapped
-from ecliptic.transform._returned import Held, Returned, Slot, hold
+from ecliptic.transform._returned import Held, Returned, Slot, dtype_of, hold
 from ecliptic.transform._rules import (
     AbstractCustom,
     Rules,
@@ -26,6 +26,7 @@ from ecliptic.tree import (
     is_array,
     is_array_like,
     is_inexact_array,
+    is_inexact_array_like,
     leaves_with_paths,
 )
 
@@ -199,7 +200,7 @@ class _Call:
         """The rule for the way forward."""
         held, rules = self.held, self.rules
         perturbed = held.spread(
-            [bool(p.perturbed) and is_inexact_array(p.value) for p in primals], False
+            [bool(p.perturbed) and is_inexact_array_like(p.value) for p in primals], False
         )
         self._check_perturbed(perturbed)
         self.perturbed = perturbed[: held.sizes[0]]
@@ -253,14 +254,14 @@ def _as_cotangent(leaf: Any, slope: Any, first: Any, index: int, fun: Any) -> An
     """What the backward rule returned for a leaf, as JAX accepts it."""
     if slope is None or not is_inexact_array(leaf):
         return None
-    dtype = jnp.result_type(leaf)
+    dtype = dtype_of(leaf)
     fits = is_array_like(slope) and (
         jnp.issubdtype(dtype, jnp.complexfloating) or not jnp.iscomplexobj(slope)
     )
     if fits and jnp.shape(slope) == jnp.shape(leaf):
         # A cotangent of another precision is cast, and not an error as a tangent is: JAX takes
         # it, and rules are written that rely on it.
-        same = is_array(slope) and jnp.result_type(slope) == dtype
+        same = is_array(slope) and dtype_of(slope) == dtype
         return slope if same else jnp.asarray(slope, dtype)
     path = leaves_with_paths(first, root=_NAMING.root)[index][0]
     kind = ArgumentError if fits else ArgumentTypeError

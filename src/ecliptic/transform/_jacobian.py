@@ -1,22 +1,17 @@
-"""`filter_jacfwd`, `filter_jacrev` and `filter_hessian`: whole derivatives over any PyTree.
+"""`filter_jacfwd`, `filter_jacrev` and `filter_hessian`: whole derivatives over any PyTree."""
 
-JAX's own Jacobians make one basis for all arrays, so these must have one dtype. Here each array
-has its part of the basis in its own dtype.
-"""
-
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, overload
 
-import jax
 import jax.numpy as jnp
 from jax.tree_util import tree_flatten, tree_map
 
 from ecliptic.errors import ArgumentTypeError
 from ecliptic.module import field, looks_like_wrapped
+from ecliptic.transform._blocks import by_columns, by_rows, rows_of
 from ecliptic.transform._grad import report_empty
 from ecliptic.transform._jvp import split_aux
-from ecliptic.transform._returned import Returned, Slot, filled
+from ecliptic.transform._returned import Returned, filled
 from ecliptic.transform._targets import Call, Place, as_places, picked
 from ecliptic.transform._vjp import check_has_aux
 from ecliptic.transform._wrapper import AbstractWrapper, check_callable, name_of
@@ -25,9 +20,6 @@ from ecliptic.tree import is_array_like, is_inexact_array, leaves_with_paths
 _P = ParamSpec("_P")
 
 _unset: Any = object()
-
-# For each output, for each input: the derivative.
-_Blocks = list[list[Any]]
 
 
 class _Options(NamedTuple):
@@ -75,8 +67,8 @@ class _Jacobian(AbstractWrapper):
             return trees[0] if options.single else tuple(trees)
 
         inputs = [leaves[i] for i in positions]
-        blocks, of_aux = (_forward if options.forward else _reverse)(on_flat_list, inputs)
-        rows = [None if row is None else assemble(row) for row in _rows(out, blocks, inputs)]
+        blocks, of_aux = (by_columns if options.forward else by_rows)(on_flat_list, inputs)
+        rows = [None if row is None else assemble(row) for row in rows_of(out, blocks, inputs)]
         jacobian = out.treedef.unflatten(rows)
         return (jacobian, auxiliary.get((), of_aux)) if options.has_aux else jacobian
 
@@ -116,78 +108,6 @@ class _Jacobian(AbstractWrapper):
 
 
 looks_like_wrapped(_Jacobian)
-
-
-def _rows(out: Returned, blocks: _Blocks, inputs: list[Any]) -> list[list[Any] | None]:
-    """The derivatives of each leaf of the output; None for what is no number."""
-    rest = iter(blocks)
-    rows: list[list[Any] | None] = []
-    for slot in out.leaves or ():
-        if type(slot) is not Slot or jnp.issubdtype(slot.dtype, jax.dtypes.prng_key):
-            rows.append(None)
-        elif slot.picked:
-            rows.append(next(rest))
-        else:
-            rows.append([jnp.zeros((*slot.shape, *x.shape), slot.dtype) for x in inputs])
-    return rows
-
-
-def _forward(fun: Callable[[list[Any]], Any], inputs: list[Any]) -> tuple[_Blocks, Any]:
-    """One column at a time, all of them by `jax.vmap`."""
-    if not inputs:
-        outs, aux = fun([])
-        return [[] for _ in outs], aux
-
-    def push(tangents: list[Any]) -> Any:
-        _, slopes, aux = jax.jvp(fun, (inputs,), (tangents,), has_aux=True)
-        return slopes, aux
-
-    slopes, aux = jax.vmap(push, out_axes=(0, None))(_basis(inputs))
-    return [
-        [
-            jnp.moveaxis(columns, 0, -1).reshape(*columns.shape[1:], *x.shape)
-            for columns, x in zip(_split(slope, inputs), inputs, strict=True)
-        ]
-        for slope in slopes
-    ], aux
-
-
-def _reverse(fun: Callable[[list[Any]], Any], inputs: list[Any]) -> tuple[_Blocks, Any]:
-    """One row at a time, all of them by `jax.vmap`."""
-    outs, pull, aux = jax.vjp(fun, inputs, has_aux=True)
-    if not outs or not inputs:
-        return [[] for _ in outs], aux
-    (slopes,) = jax.vmap(pull)(_basis(outs))
-    columns = [
-        [
-            rows.reshape(*out.shape, *x.shape)
-            for rows, out in zip(_split(s, outs), outs, strict=True)
-        ]
-        for s, x in zip(slopes, inputs, strict=True)
-    ]
-    return [list(row) for row in zip(*columns, strict=True)], aux
-
-
-def _basis(arrays: list[Any]) -> list[Any]:
-    """The standard basis of the space of these arrays: its vectors lie along the first axis."""
-    total = sum(math.prod(x.shape) for x in arrays)
-    vectors, start = [], 0
-    for x in arrays:
-        size = math.prod(x.shape)
-        block = jnp.eye(total, size, k=-start, dtype=jnp.result_type(x))
-        vectors.append(block.reshape(total, *x.shape))
-        start += size
-    return vectors
-
-
-def _split(stacked: Any, arrays: list[Any]) -> list[Any]:
-    """What belongs to each of these arrays, along the first axis of what came of their basis."""
-    parts, start = [], 0
-    for x in arrays:
-        stop = start + math.prod(x.shape)
-        parts.append(stacked[start:stop])
-        start = stop
-    return parts
 
 
 class _Choice(NamedTuple):

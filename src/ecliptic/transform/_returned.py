@@ -7,13 +7,18 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import tree_flatten
 
-from ecliptic.tree import is_array
+from ecliptic.tree import is_array, is_inexact_array
+
+
+def dtype_of(array: Any) -> Any:
+    """The dtype that an array has in JAX: without `jax_enable_x64`, float64 becomes float32."""
+    return array.dtype if isinstance(array, jax.Array) else jnp.result_type(array)
 
 
 class Slot:
     """The place of a leaf: what there is to know of it without holding it."""
 
-    __slots__ = ("dtype", "picked", "shape", "type")
+    __slots__ = ("differentiable", "dtype", "picked", "shape", "type")
 
     def __init__(self, leaf: Any, picked: bool) -> None:
         self.type = type(leaf)
@@ -22,13 +27,9 @@ class Slot:
             leaf = jnp.asarray(leaf)
         array = is_array(leaf)
         self.shape: tuple[int, ...] = tuple(leaf.shape) if array else ()
-        # (What JAX makes of it: without `jax_enable_x64`, float64 becomes float32.)
-        self.dtype: Any = jnp.result_type(leaf) if array else None
-
-    @property
-    def differentiable(self) -> bool:
-        """Whether what was here can have a derivative that is not zero."""
-        return self.picked and bool(jnp.issubdtype(self.dtype, jnp.inexact))
+        self.dtype: Any = dtype_of(leaf) if array else None
+        # Whether what was here can have a derivative that is not zero.
+        self.differentiable = picked and is_inexact_array(leaf)
 
     def zeros(self) -> Any:
         """The derivative of what does not change."""
@@ -137,6 +138,8 @@ class Held:
 
     def get(self, arrays: Sequence[Any]) -> Any:
         """The arguments, with these arrays in them."""
+        # (JAX remembers of a Python number that it was one, and gives it back.)
+        arrays = [array if is_array(array) else jnp.asarray(array) for array in arrays]
         return self.treedef.unflatten(filled(self.leaves, self.positions, arrays))
 
     def names(self) -> Any:

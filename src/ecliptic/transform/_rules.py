@@ -9,7 +9,7 @@ from jax.tree_util import tree_flatten
 
 from ecliptic.errors import RuleError
 from ecliptic.module import Partial, field
-from ecliptic.transform._returned import Returned, Slot
+from ecliptic.transform._returned import Returned, Slot, dtype_of
 from ecliptic.transform._tangents import describe
 from ecliptic.transform._targets import positional_parameters
 from ecliptic.transform._wrapper import AbstractWrapper, name_of
@@ -111,7 +111,7 @@ def conform(
 def _conform_leaf(slot: Slot, leaf: Any, index: int, out: Any, rule: str) -> Any:
     if is_array_like(leaf) and not is_array(leaf):
         leaf = jnp.asarray(leaf, slot.dtype)
-    if is_array(leaf) and leaf.shape == slot.shape and jnp.result_type(leaf) == slot.dtype:
+    if is_array(leaf) and leaf.shape == slot.shape and dtype_of(leaf) == slot.dtype:
         return leaf
     path = leaves_with_paths(out, root="out")[index][0]
     raise RuleError(

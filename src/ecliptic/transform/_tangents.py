@@ -13,7 +13,7 @@ from jax.tree_util import tree_flatten, tree_structure
 from jaxtyping import PyTree
 
 from ecliptic.errors import ArgumentError, ArgumentTypeError, StructureError
-from ecliptic.transform._returned import Slot
+from ecliptic.transform._returned import Slot, dtype_of
 from ecliptic.tree import is_array, is_array_like, is_inexact_array_like, leaves_with_paths
 
 
@@ -138,7 +138,7 @@ def _check_leaf(slot: Slot, value: Any, kind: str) -> Any:
     if not is_array(value):
         # A Python number has no dtype to disagree.
         return jnp.asarray(value, slot.dtype)
-    if value.dtype == jax.dtypes.float0 or jnp.result_type(value) != slot.dtype:
+    if value.dtype == jax.dtypes.float0 or dtype_of(value) != slot.dtype:
         raise ArgumentTypeError(
             f"has dtype {value.dtype}, but what it belongs to has dtype {slot.dtype}. Cast it, "
             f"for instance with `.astype({str(slot.dtype)!r})`."
