@@ -127,7 +127,9 @@ def _unhashable(self: Module) -> UnhashableError:
                 f"unhashable type: `{cls.__qualname__}` cannot be hashed, because its field "
                 f"`{name}` holds a `{type(value).__qualname__}`. Use a tuple for a list, keep "
                 f"arrays out of what is hashed (`ecliptic.partition`), or declare the field with "
-                f"`field(hash=False)`."
+                f"`field(hash=False)`. If nothing of yours hashes it: `jax.jit`, `jax.lax.scan` "
+                f"and others hash the function they are given. Use the filtered form "
+                f"(`ecliptic.filter_jit`), or a function that takes the Module as an argument."
             )
     return UnhashableError(f"unhashable type: `{cls.__qualname__}`.")
 

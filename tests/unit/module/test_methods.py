@@ -1,5 +1,6 @@
 """Bound methods are PyTrees and cost no more than they must."""
 
+import asyncio
 import doctest
 import functools
 import inspect
@@ -190,6 +191,25 @@ def test_a_bound_method_goes_through_jit_as_an_argument():
 def test_a_jitted_method_sees_the_weights_as_arguments():
     assert Scale(jnp.array(2.0)).jitted(3.0) == 6.0
     assert Scale(jnp.array(4.0)).jitted(3.0) == 12.0
+
+
+@pytest.mark.parametrize("read", [lambda m: m, lambda m: m.apply, lambda m: m.__call__])
+def test_plain_jit_of_a_module_with_arrays_says_what_to_use(read):
+    with pytest.raises(TypeError, match=r"field `w` holds .*hash the function.*filter_jit"):
+        jax.jit(read(Scale(jnp.ones(2))))(jnp.ones(2))
+
+
+def test_coroutines_and_generators_are_recognised():
+    class M(ec.Module):
+        async def wait(self):
+            return 1
+
+        def count(self):
+            yield 1
+
+    assert inspect.iscoroutinefunction(M().wait)
+    assert inspect.isgeneratorfunction(M().count)
+    assert asyncio.run(M().wait()) == 1
 
 
 def test_a_wildcard_getattr_is_not_asked_by_a_method_call():
