@@ -98,10 +98,7 @@ class ModuleMeta(type(typing_extensions.Protocol)):
         own = cls.__dict__.get("__signature__")
         if own is not None:
             return own
-        constructor: Any = cls.__init__
-        if constructor is object.__init__ and cls.__new__ is not _new:
-            constructor = cls.__new__
-        signature = inspect.signature(constructor)
+        signature = inspect.signature(cls.__init__)
         parameters = list(signature.parameters.values())
         if parameters and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
             parameters = parameters[1:]

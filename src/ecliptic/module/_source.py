@@ -7,6 +7,7 @@ registered with `linecache`, so tracebacks show it and a debugger steps through 
 
 import itertools
 import linecache
+import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,6 +36,38 @@ def compile_function(
     exec(compile(source, filename, "exec"), scope)
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     return scope[name]
+
+
+def compile_lazily(
+    name: str, write: Callable[[], str], variables: Mapping[str, Any], *, label: str
+) -> Callable[..., Any]:
+    """A function that is compiled when it is first called.
+
+    Most classes of a program that is just being imported are not used in it, and compiling is
+    what making a class costs most. The function object stays the same and is given its code
+    then, so whoever holds it (JAX's registry) calls the compiled code without a detour.
+
+    Args:
+        name: the function.
+        write: writes its source. It takes positional arguments only.
+        variables: the globals of the function.
+        label: who it is for, shown as its file name in tracebacks.
+
+    Returns:
+        The function.
+    """
+
+    def become() -> Callable[..., Any]:
+        function.__code__ = compile_function(name, write(), variables, label=label).__code__
+        return function
+
+    scope = {**variables, "become": become}
+    function: Any = types.FunctionType(_not_yet.__code__, scope, name)
+    return function
+
+
+def _not_yet(*args: Any) -> Any:
+    return become()(*args)  # pyright: ignore[reportUndefinedVariable]
 
 
 def tuple_display(items: list[str]) -> str:

@@ -17,7 +17,7 @@ from ecliptic.module._initialise import (
     check_static_field,
     raise_unset,
 )
-from ecliptic.module._source import compile_function, tuple_display
+from ecliptic.module._source import compile_function, compile_lazily, tuple_display
 
 _set = object.__setattr__
 _new = object.__new__
@@ -204,7 +204,7 @@ def _compile_tree_functions(
     scope |= {"incomplete_with_keys": _flatten_incomplete_with_keys}
     scope |= {"restore_incomplete": _unflatten_incomplete, "tuple": tuple, "type": type}
 
-    def flatten_source(name: str, children: list[str], fallback: str) -> str:
+    def write_flatten(name: str, children: list[str], fallback: str) -> str:
         return (
             f"def {name}(self):\n"
             f"    try:\n"
@@ -213,6 +213,19 @@ def _compile_tree_functions(
             f"        return {fallback}(self, data, static)\n"
         )
 
+    writers: dict[str, Callable[[], str]] = {
+        "flatten": lambda: write_flatten("flatten", reads, "incomplete"),
+        "flatten_with_keys": lambda: write_flatten(
+            "flatten_with_keys", keyed, "incomplete_with_keys"
+        ),
+        "unflatten": lambda: _write_unflatten(cls, names, data, static),
+    }
+    return tuple(compile_lazily(n, write, scope, label=label) for n, write in writers.items())
+
+
+def _write_unflatten(
+    cls: type, names: tuple[str, ...], data: tuple[str, ...], static: tuple[str, ...]
+) -> str:
     local = {name: f"v{i}" for i, name in enumerate(names)}
     lines = [
         "def unflatten(aux, children):",
@@ -225,20 +238,17 @@ def _compile_tree_functions(
     if any(is_slot(cls, name) for name in names):
         lines += [f"    set_(self, {name!r}, {local[name]})" for name in names]
     elif names:
-        # Adopting a fresh dict is faster than one `__setattr__` a field, and reads as fast.
+        # Adopting a fresh dict is faster than one `__setattr__` a field. On Python 3.11 an
+        # attribute is then read from a dict, which takes 6 ns in place of 5.
         items = ", ".join(f"{name!r}: {local[name]}" for name in names)
         lines.append(f"    set_(self, '__dict__', {{{items}}})")
     lines.append("    return self\n")
-    sources = {
-        "flatten": flatten_source("flatten", reads, "incomplete"),
-        "flatten_with_keys": flatten_source("flatten_with_keys", keyed, "incomplete_with_keys"),
-        "unflatten": "\n".join(lines),
-    }
-    return tuple(compile_function(n, s, scope, label=label) for n, s in sources.items())
+    return "\n".join(lines)
 
 
 def is_slot(cls: type, name: str) -> bool:
-    return isinstance(inspect.getattr_static(cls, name, None), types.MemberDescriptorType)
+    found = next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)
+    return isinstance(found, types.MemberDescriptorType)
 
 
 # Construction.
@@ -251,13 +261,17 @@ def _compile_finish(cls: type, declared: tuple[Any, ...]) -> Callable[[Any], Non
     scope |= {"raise_unset": raise_unset, "AttributeError": AttributeError}
     if not declared:
         return lambda self: None
+    for i, f in enumerate(declared):
+        scope[f"convert_{i}"] = converter_of(f)
+    return compile_lazily("finish", lambda: _write_finish(declared), scope, label=cls.__qualname__)
+
+
+def _write_finish(declared: tuple[Any, ...]) -> str:
     lines = ["def finish(self):", "    try:"]
     lines += [f"        v{i} = self.{f.name}" for i, f in enumerate(declared)]
     lines += ["    except AttributeError:", "        raise_unset(self)"]
     for i, f in enumerate(declared):
-        converter = converter_of(f)
-        if converter is not None:
-            scope[f"convert_{i}"] = converter
+        if converter_of(f) is not None:
             lines.append(f"    v{i} = convert_{i}(v{i})")
             lines.append(f"    set_(self, {f.name!r}, v{i})")
     for i, f in enumerate(declared):
@@ -267,7 +281,7 @@ def _compile_finish(cls: type, declared: tuple[Any, ...]) -> Callable[[Any], Non
         else:
             lines.append(f"    if type(v{i}) in suspect:")
             lines.append(f"        check_plain_field(self, {f.name!r}, v{i})")
-    return compile_function("finish", "\n".join(lines) + "\n", scope, label=cls.__qualname__)
+    return "\n".join(lines) + "\n"
 
 
 def install_init(cls: type) -> None:

@@ -1,6 +1,8 @@
 """Half-made instances, errors and threads during construction; unusual classes."""
 
 import dataclasses
+import functools
+import inspect
 import threading
 import types
 import weakref
@@ -285,3 +287,30 @@ def test_wrong_arguments_give_the_usual_type_error():
         TypeError, match=r"__init__\(\) missing 1 required positional argument: 'a'"
     ):
         Pair()
+
+
+def test_an_init_that_is_no_function_counts_as_custom():
+    def init(self, a, b):
+        self.a = (a, b)
+
+    class M(ec.Module):
+        a: Any
+        c: Any = 3
+
+        __init__ = functools.partialmethod(init, 1)
+
+    assert jax.tree.leaves(M(2)) == [1, 2, 3]
+
+
+def test_an_attribute_signature_of_the_user_wins():
+    class M(ec.Module):
+        a: Any
+
+        __signature__ = inspect.Signature()
+
+    assert str(inspect.signature(M)) == "()"
+
+
+def test_a_super_call_of_setattr_from_outside_is_refused():
+    with pytest.raises(FrozenError):
+        ec.Module.__setattr__(Pair(1), "a", 2)

@@ -226,6 +226,18 @@ DUMP = """
         def sup(self):
             return super().f(2)
 
+    class Node(ec.Module):
+        a: Any
+
+        def __init__(self, a):
+            self.a = a
+
+        def kid(self):
+            return Kid(self.a)
+
+    class Kid(Node):
+        more: Any = 5
+
     class AbstractThing(ec.Module, strict=None):
         v: ec.AbstractVar[int]
 
@@ -240,8 +252,9 @@ DUMP = """
             return self.v
 
     objects = dict(
-        plain=Plain(2), hand=Hand(3), heir=Heir(4), thing=Thing(5, "n"), method=Plain(2).f,
-        equal=Thing(5, "m"), other=Thing(6), abstract=AbstractThing, array=Plain(jnp.arange(3.0)),
+        plain=Plain(2), hand=Hand(3), heir=Heir(4), node=Node(1), kid=Kid(2),
+        thing=Thing(5, "n"), equal=Thing(5, "m"), other=Thing(6), abstract=AbstractThing,
+        method=Plain(2).f, array=Plain(jnp.arange(3.0)),
     )
     with open(sys.argv[1], "wb") as file:
         cloudpickle.dump(objects, file)
@@ -250,10 +263,12 @@ DUMP = """
 LOAD = """
     import sys, pickle, copy, dataclasses, inspect, jax, jax.numpy as jnp
     from typing import Any
+    import cloudpickle
     import ecliptic as ec
 
     with open(sys.argv[1], "rb") as file:
         o = pickle.load(file)
+    relay = cloudpickle.dumps(o)
     assert o["equal"] == o["thing"] and o["other"] != o["thing"]
     plain, hand, heir, thing = o["plain"], o["hand"], o["heir"], o["thing"]
     Plain, Hand, Heir, Thing = map(type, (plain, hand, heir, thing))
@@ -298,6 +313,9 @@ LOAD = """
     else:
         raise SystemExit("not abstract")
 
+    assert o["node"].kid() == type(o["kid"])(1)
+    assert jax.tree.leaves(o["kid"]) == [2, 5] == jax.tree.leaves(type(o["kid"])(2))
+
     class Sub(Plain):
         z: Any = 0
 
@@ -319,6 +337,7 @@ LOAD = """
     assert type(again["heir"]) is Heir
     assert again["plain"] == plain and again["heir"] == heir
     assert jax.tree.structure(plain) == jax.tree.structure(again["plain"])
+    assert pickle.loads(relay)["heir"] == heir
     print("loaded")
 """
 

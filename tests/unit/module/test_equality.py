@@ -163,6 +163,12 @@ def test_static_fields_of_partly_compared_modules_are_compared_by_value():
     assert M((1, "x")) != M((1, "y"))
 
 
+def test_equality_is_that_of_the_trees_where_every_class_is_fully_compared(monkeypatch):
+    monkeypatch.setattr("ecliptic.module._module.partly_compared", set())
+    assert Pair(Same(1), "s") == Pair(Same(1), "s")
+    assert Pair(Same(1), "s") != Pair(Same(2), "s")
+
+
 def test_fields_that_are_not_hashed_are_compared_still():
     assert Unhashed(1, [2]) != Unhashed(1, [3])
     assert hash(Unhashed(1, [2])) == hash(Unhashed(1, [2]))

@@ -29,9 +29,11 @@ def test_holding_arrays_is_no_warning():
     [(1, 1), ("s", "s"), ([1], [1]), (jnp.ones(2), jnp.ones(2)), ({"k": np.ones(2)},) * 2],
 )
 def test_equal_values_have_equal_structures_and_hashes(x, y):
-    x, y = jax.tree.structure(ec.Static(x)), jax.tree.structure(ec.Static(y))
+    x, y = ec.Static(x), ec.Static(y)
     assert x == y
     assert hash(x) == hash(y)
+    assert jax.tree.structure(x) == jax.tree.structure(y)
+    assert hash(jax.tree.structure(x)) == hash(jax.tree.structure(y))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +66,10 @@ def test_jit_traces_again_for_another_value_only():
     for value in ([1], [1], [2]):
         run(ec.Static(value), 1.0)
     assert traces == [[1], [2]]
+
+
+def test_the_structure_prints_the_value():
+    assert "'a string'" in str(jax.tree.structure(ec.Static("a string")))
 
 
 def test_it_prints_its_value():
