@@ -35,10 +35,7 @@ def check_size(value: Any, name: str, layer: str, *, scalar: bool = False) -> An
     """
     if scalar and isinstance(value, str) and value == "scalar":
         return value
-    try:
-        size = operator.index(value)
-    except TypeError:
-        size = -1
+    size = operator.index(value) if hasattr(type(value), "__index__") else -1
     if size < 0:
         also = " or 'scalar'" if scalar else ""
         raise LayerArgumentError(

@@ -106,7 +106,7 @@ class Dropout(Module):
         if _is_number(self.p, 1):
             # Dividing by 1 - p would make the gradient NaN.
             return jnp.zeros_like(x)
-        kept = 1 - jax.lax.stop_gradient(self.p)
+        kept: Any = 1 - jax.lax.stop_gradient(self.p)
         mask = jax.random.bernoulli(key, kept, jnp.shape(x))
         if hasattr(self.p, "dtype"):
             kept = kept.astype(jnp.result_type(x))

@@ -82,7 +82,7 @@ def default_serialise_filter_spec(f: SupportsWrite[bytes], x: Any) -> None:
     if array.dtype.isbuiltin == _EXTENDED and array.dtype.kind != "V":
         # NumPy would write a name of the dtype (`<f1`) that it cannot read.
         array = array.view(f"V{array.dtype.itemsize}")
-    np.save(_Writable(f), array, allow_pickle=False)  # pyright: ignore[reportArgumentType]
+    np.save(_Writable(f), array, allow_pickle=False)
 
 
 def default_deserialise_filter_spec(f: SupportsReadSeek[bytes], x: Any) -> Any:
@@ -134,7 +134,7 @@ def _is_written(x: Any) -> bool:
 
 
 def _is_key(x: Any) -> bool:
-    return jnp.issubdtype(getattr(x, "dtype", None), jax.dtypes.prng_key)
+    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def _cannot_rebuild(x: Any) -> SerialisationError:
@@ -171,7 +171,7 @@ class _Readable:
 
 
 def _read(f: SupportsReadSeek[bytes]) -> np.ndarray[Any, Any]:
-    source = _Readable(f)
+    source: Any = _Readable(f)
     try:
         return np.lib.format.read_array(source, allow_pickle=False)
     except ValueError as error:
