@@ -12,6 +12,7 @@ from ecliptic.transform._wrapper import name_of
 _default = if_array(0)
 
 _Parameter = inspect.Parameter
+_POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def arrange(in_axes: Any, call: Call) -> tuple[Call, Any]:
@@ -58,6 +59,14 @@ class _Specs:
 
     def add_default(self, parameter: inspect.Parameter, spec: Any) -> None:
         """Gives an argument that was not passed its default, mapped by `spec`."""
+        if spec is None or parameter.default is _Parameter.empty:
+            # A default is not mapped anyway; and of a missing argument, the function itself tells.
+            return
+        if parameter.kind is _Parameter.POSITIONAL_ONLY:
+            raise ArgumentError(
+                f"`in_axes` maps the positional-only argument `{parameter.name}` of "
+                f"`{name_of(self.call.fun)}`, which was not given. Pass it, or write None for it."
+            )
         self.added[parameter.name] = parameter.default
         self.kwargs[parameter.name] = spec
 
@@ -75,11 +84,6 @@ def _parameters(call: Call) -> Mapping[str, inspect.Parameter]:
         return {}
 
 
-def _has_default(parameter: inspect.Parameter) -> bool:
-    by_keyword = parameter.kind in (_Parameter.POSITIONAL_OR_KEYWORD, _Parameter.KEYWORD_ONLY)
-    return by_keyword and parameter.default is not _Parameter.empty
-
-
 def _by_position(entries: tuple[Any, ...], call: Call) -> tuple[Call, Any]:
     given = len(call.args)
     if len(entries) == given:
@@ -92,11 +96,8 @@ def _by_position(entries: tuple[Any, ...], call: Call) -> tuple[Call, Any]:
     for parameter, spec in zip(beyond, rest, strict=False):
         if parameter.name in call.kwargs:
             specs.kwargs[parameter.name] = spec
-        elif _has_default(parameter):
+        elif parameter.kind in _POSITIONAL:
             specs.add_default(parameter, spec)
-        elif parameter.kind is _Parameter.POSITIONAL_OR_KEYWORD:
-            # The function itself says best which argument is missing.
-            continue
         else:
             raise _wrong_number(entries, call)
     if len(entries) < given or len(beyond) < len(rest):
@@ -117,9 +118,7 @@ def _by_name(entries: dict[str, Any], call: Call) -> tuple[Call, Any]:
     specs = _Specs(call)
     parameters = _parameters(call)
     positions = {
-        name: number
-        for number, (name, p) in enumerate(parameters.items())
-        if p.kind in (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
+        name: number for number, (name, p) in enumerate(parameters.items()) if p.kind in _POSITIONAL
     }
     unknown = []
     for name, spec in entries.items():
@@ -134,7 +133,7 @@ def _by_name(entries: dict[str, Any], call: Call) -> tuple[Call, Any]:
         elif parameters[name].kind is _Parameter.VAR_KEYWORD:
             for other in call.kwargs.keys() - parameters.keys():
                 specs.kwargs[other] = spec[other] if type(spec) is dict else spec
-        elif _has_default(parameters[name]):
+        else:
             specs.add_default(parameters[name], spec)
     if unknown:
         raise ArgumentError(

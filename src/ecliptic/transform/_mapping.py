@@ -220,8 +220,6 @@ def _check_output(side: Side, number: int, leaf: Any, axis: Axis) -> None:
         ndim = leaf.ndim + 1
     elif isinstance(leaf, _SCALARS):
         ndim = 1
-    elif hasattr(type(leaf), "__jax_array__"):
-        return
     else:
         raise not_an_array(side, number, leaf, axis)
     if not -ndim <= axis < ndim:

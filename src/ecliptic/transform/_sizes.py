@@ -31,7 +31,8 @@ def check_sizes(side: Side, laid: Laid, mapped: list[int], axis_size: int | None
             continue
         shape = getattr(leaf, "shape", None)
         if not isinstance(shape, tuple):
-            _check_shapeless(side, i, leaf, axis)
+            if not _jax.is_vmappable(leaf):
+                raise not_an_array(side, i, leaf, axis)
             continue
         try:
             found = shape[axis]
@@ -40,8 +41,8 @@ def check_sizes(side: Side, laid: Laid, mapped: list[int], axis_size: int | None
             continue
         if size is None:
             size = found
-        elif found is not size:
-            _compare(side, laid, mapped, axis_size, found, size)
+        elif found != size:
+            raise _different_sizes(side, laid, mapped, axis_size)
         known = True
     if not known:
         named = ", ".join(
@@ -51,11 +52,6 @@ def check_sizes(side: Side, laid: Laid, mapped: list[int], axis_size: int | None
             f"Cannot tell the size of the mapped axis from {named}: no `.shape` says it. Pass "
             f"`axis_size=`."
         )
-
-
-def _check_shapeless(side: Side, number: int, leaf: Any, axis: Axis) -> None:
-    if not (_jax.is_vmappable(leaf) or hasattr(type(leaf), "__jax_array__")):
-        raise not_an_array(side, number, leaf, axis)
 
 
 def _check_range(side: Side, number: int, leaf: Any, axis: int) -> None:
@@ -75,16 +71,7 @@ def _check_range(side: Side, number: int, leaf: Any, axis: int) -> None:
     )
 
 
-def _compare(
-    side: Side, laid: Laid, mapped: list[int], axis_size: int | None, found: Any, size: Any
-) -> None:
-    try:
-        equal = bool(found == size)
-    except Exception:
-        # Symbolic sizes, of which JAX knows more.
-        return
-    if equal:
-        return
+def _different_sizes(side: Side, laid: Laid, mapped: list[int], axis_size: Any) -> ArgumentError:
     lines: dict[str, str] = {}
     if axis_size is not None:
         lines[str(axis_size)] = f"  * {axis_size}: `axis_size`"
@@ -96,4 +83,4 @@ def _compare(
             here = f"`{side.path_of_leaf(i)}` ({kind}shape {shape}, axis {axis})"
             lines.setdefault(str(shape[axis]), f"  * {shape[axis]}: {here}")
     listing = "\n".join(lines.values())
-    raise ArgumentError(f"Inconsistent sizes of the mapped axis:\n{listing}")
+    return ArgumentError(f"Inconsistent sizes of the mapped axis:\n{listing}")

@@ -207,6 +207,24 @@ def test_an_argument_may_be_called_fun_or_self():
     assert filter_grad(f)(self=two(), fun=jnp.array(3.0)) == 3.0
 
 
+class Unsigned:
+    """A callable whose signature cannot be read."""
+
+    __signature__ = "none"
+
+    def __call__(self, x):
+        return x**2
+
+
+def test_a_function_without_a_signature_is_differentiated():
+    assert filter_grad(Unsigned())(two()) == 4.0
+
+
+def test_the_first_keyword_of_a_function_without_a_signature_is_unknown():
+    with pytest.raises(ArgumentTypeError, match="the first one, and the call has 0 positional"):
+        filter_grad(Unsigned())(x=two())
+
+
 # Which part of it.
 
 

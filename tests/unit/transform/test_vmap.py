@@ -207,6 +207,39 @@ def test_a_default_is_mapped_if_in_axes_says_so(in_axes):
     assert equal(filter_vmap(f, in_axes=in_axes)(x23()), 2 * x23())
 
 
+def test_a_function_without_a_signature_is_mapped():
+    assert equal(filter_vmap(Unsigned(), in_axes=(0,))(x23()), x23() + 1)
+
+
+def test_a_name_for_a_function_without_a_signature_is_refused():
+    refused(ArgumentError, "has the parameters none", Unsigned(), x23(), in_axes={"x": 0})
+
+
+class Unsigned:
+    """A callable whose signature cannot be read."""
+
+    __signature__ = "none"
+
+    def __call__(self, x):
+        return x + 1
+
+
+@pytest.mark.parametrize("in_axes", [(0, 0), {"y": 0}])
+def test_a_positional_only_default_cannot_be_mapped(in_axes):
+    def f(x, y=X, /):
+        return x
+
+    refused(ArgumentError, "maps the positional-only argument `y`", f, x23(), in_axes=in_axes)
+
+
+@pytest.mark.parametrize("in_axes", [(0, None), {"y": None}])
+def test_a_positional_only_default_may_stay_unmapped(in_axes):
+    def f(x, y=X, /):
+        return x * y.sum()
+
+    assert equal(filter_vmap(f, in_axes=in_axes)(x23()), x23() * 15)
+
+
 def test_a_missing_argument_is_the_functions_own_error():
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         filter_vmap(lambda x, y: x, in_axes=(0, None))(x23())
@@ -265,6 +298,23 @@ def test_an_ensemble_gives_what_its_members_give():
         for w, b in zip(made.weight, made.bias, strict=True)
     ]
     assert np.allclose(found, jnp.stack([member(x) for member in members]), rtol=1e-6)
+
+
+class BecomesArray:
+    """An object that JAX turns into an array."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return self.value
+
+
+def test_an_object_that_becomes_an_array_has_no_axis():
+    made = BecomesArray(x23())
+    assert filter_vmap(lambda x: made)(x23()) is made
+    refused(ArgumentError, "axis 0 to `x`, which is not an array", same, made, in_axes=0)
+    refused(ArgumentError, "axis 0 to `out`, which is not", lambda x: made, x23(), out_axes=0)
 
 
 # The axis itself.
@@ -768,6 +818,13 @@ def test_an_index_of_the_axis_without_an_axis_is_refused():
         axis_size=3,
         out_axes=None,
     )
+
+
+def test_symbolic_sizes_that_differ_are_refused():
+    b, c = export.symbolic_shape("b, c")
+    arguments = [jax.ShapeDtypeStruct((size, 3), jnp.float32) for size in (b, c)]
+    with pytest.raises(ArgumentError, match=r"(?s)\* b: `x`.*\* c: `y`"):
+        export.export(jax.jit(filter_vmap(lambda x, y: x)))(*arguments)
 
 
 def test_an_unknown_option_is_refused():

@@ -199,6 +199,19 @@ def test_a_mapped_sparse_output_without_an_axis_is_refused():
     )
 
 
+def test_a_function_that_cannot_take_the_arrays_inside_may_leave_the_object_unmapped():
+    seen = []
+
+    def axis(leaf):
+        if type(leaf) is not Shared:
+            raise TypeError("only whole objects")
+        return seen.append(leaf)
+
+    found = filter_vmap(lambda d, x: x, in_axes=(axis, 0))(shared(), x23())
+    assert equal(found, x23())
+    assert seen
+
+
 # Mistakes.
 
 
