@@ -33,9 +33,10 @@ def check_size(value: Any, name: str, layer: str, *, scalar: bool = False) -> An
     Raises:
         LayerArgumentError: the value is neither.
     """
-    if scalar and isinstance(value, str) and value == "scalar":
+    if scalar and type(value) is str and value == "scalar":
         return value
-    size = operator.index(value) if hasattr(type(value), "__index__") else -1
+    integer: Any = value
+    size = operator.index(integer) if hasattr(type(value), "__index__") else -1
     if size < 0:
         also = " or 'scalar'" if scalar else ""
         raise LayerArgumentError(
