@@ -62,12 +62,12 @@ def compile_lazily(
         return function
 
     scope = {**variables, "become": become}
-    function: Any = types.FunctionType(_not_yet.__code__, scope, name)
+    function: Any = types.FunctionType(_NOT_YET, scope, name)
     return function
 
 
-def _not_yet(*args: Any) -> Any:
-    return become()(*args)  # pyright: ignore[reportUndefinedVariable]
+# Of a lambda: functions with a name are wrapped under jaxtyping's import hook.
+_NOT_YET = (lambda *args: become()(*args)).__code__  # pyright: ignore[reportUndefinedVariable]
 
 
 def tuple_display(items: list[str]) -> str:
