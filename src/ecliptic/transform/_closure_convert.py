@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax.tree_util import tree_flatten, tree_flatten_with_path, tree_leaves
 
 from ecliptic import _jax
+from ecliptic._jax._constants import without_constants
+from ecliptic._jax._varying import vary_alike, varying_axes
 from ecliptic.errors import ArgumentError
 from ecliptic.module import Module, field, looks_like_wrapped
 from ecliptic.transform._eval_shape import cached_filter_eval_shape, has_shape
@@ -62,11 +64,9 @@ class _Example:
         """
         leaves, treedef = tree_flatten((args, kwargs))
         if not self._has_structure(treedef):
-            difference = first_difference(self.arguments(), (args, kwargs), None)
             raise ArgumentError(
                 f"`{name}` was converted for arguments of another structure than it is called "
-                f"with. Of the pair of positional and keyword arguments, {difference}. "
-                f"{_WAY_OUT}"
+                f"with: {_differences(self.arguments(), (args, kwargs))}. {_WAY_OUT}"
             )
         fitting = list(map(_fit, self.leaves, leaves))
         wrong = [i for i, leaf in enumerate(fitting) if leaf is _unfit]
@@ -95,6 +95,26 @@ class _Example:
 _WAY_OUT = "Convert it again, with arguments like those of the call as the example."
 
 _unfit: Any = object()
+
+
+def _differences(example: Any, call: Any) -> str:
+    """In which leaves the structures of arguments differ; or else, in which nodes."""
+    known, given = (
+        [argument_path(path) for path, _ in tree_flatten_with_path(tree)[0]]
+        for tree in (example, call)
+    )
+    parts = [
+        f"the call {verb} {', '.join(f'`{path}`' for path in paths[:_SHOWN])}"
+        for verb, paths in (
+            ("lacks", [path for path in known if path not in given]),
+            ("adds", [path for path in given if path not in known]),
+        )
+        if paths
+    ]
+    if parts:
+        return "; ".join(parts)
+    difference = first_difference(example, call, None)
+    return f"of the pair of positional and keyword arguments, {difference}"
 
 
 def _describe(leaf: Any) -> jax.ShapeDtypeStruct:
@@ -168,13 +188,13 @@ looks_like_wrapped(_TrivialClosureConvert)
 class _Converted:
     """A traced function without its constants. Compared by identity, as programs of JAX are."""
 
-    __slots__ = ("doc", "example", "jaxpr", "name", "out_positions", "out_template", "out_treedef")
+    __slots__ = ("axes", "example", "jaxpr", "name", "out_positions", "out_template", "out_treedef")
 
-    def __init__(self, fn: Any, example: _Example, jaxpr: Any, out: Any) -> None:
-        self.name = name_of(fn)
-        self.doc = fn.__doc__
+    def __init__(self, name: str, example: _Example, arrays: list[Any], closed: Any, out: Any):
+        self.name = name
         self.example = example
-        self.jaxpr = jaxpr
+        self.axes = varying_axes([*closed.consts, *arrays])
+        self.jaxpr = without_constants(closed)
         if type(out) is Output:
             self.out_treedef = out.treedef
             self.out_template = out.template.copy()
@@ -200,7 +220,10 @@ class _Converted:
             if isinstance(struct, jax.ShapeDtypeStruct)
         ]
         leaves = self.out_template.copy()
-        out = _jax.eval_jaxpr(self.jaxpr, consts, *arrays)
+        # Inside `jax.shard_map`, the program may be called with parts of what it was traced for.
+        # What varies then cannot be combined with what does not.
+        alike = vary_alike([*consts, *arrays], self.axes)
+        out = _jax.eval_jaxpr(self.jaxpr, alike[: len(consts)], *alike[len(consts) :])
         for position, array in zip(self.out_positions, out, strict=True):
             leaves[position] = array
         return self.out_treedef.unflatten(leaves)
@@ -282,7 +305,9 @@ def filter_closure_convert(fn: Callable[_P, _T], *args: Any, **kwargs: Any) -> C
     check_callable(fn, "filter_closure_convert")
     example = _Example(args, kwargs)
     if _closes_over_nothing(fn):
-        return _TrivialClosureConvert(fn, example)  # pyright: ignore[reportReturnType]
+        return _TrivialClosureConvert(fn, example)
     flat = flatten_call(fn, args, kwargs, has_shape)
     closed, out = jax.make_jaxpr(flat.function, return_shape=True)(flat.arrays)
-    return _ClosureConvert(list(closed.consts), _Converted(fn, example, closed.jaxpr, out))  # pyright: ignore[reportReturnType]
+    given = [array for array in flat.arrays if is_array(array)]
+    converted = _Converted(name_of(fn), example, given, closed, out)
+    return _ClosureConvert(list(closed.consts), converted)

@@ -62,4 +62,4 @@ def filter_make_jaxpr(
         ((ShapeDtypeStruct(shape=(3,), dtype=float32), None), (None, 'a'))
     """
     check_callable(fun, "filter_make_jaxpr")
-    return _MakeJaxpr(fun)  # pyright: ignore[reportReturnType]
+    return _MakeJaxpr(fun)

@@ -201,10 +201,10 @@ def _path(path: KeyPath) -> str:
 
 
 class _Place(NamedTuple):
-    """Where a leaf of the output is: in which list, at which index, and to which axis it goes."""
+    """Where a leaf of the output is: in which list, where there, and to which axis it goes."""
 
     group: int
-    index: int
+    number: int
     move: Axis
 
 
@@ -214,7 +214,7 @@ def _finish(options: _Options, groups: list[list[Any]], shared: list[Any], out: 
         if type(entry) is not _Place:
             leaves.append(entry)
             continue
-        leaf = (shared if entry.group == _SHARED else groups[entry.group])[entry.index]
+        leaf = (shared if entry.group == _SHARED else groups[entry.group])[entry.number]
         if entry.move is not None:
             leaf = jnp.moveaxis(leaf, options.groups[entry.group], entry.move)
         leaves.append(leaf)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Sharding
 from jax.tree_util import tree_flatten, tree_flatten_with_path
@@ -25,7 +26,7 @@ _NUMBERS = {
 
 
 def _is_key(leaf: Any) -> bool:
-    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 class _Keys:
@@ -141,7 +142,7 @@ class _Results:
 
 
 def _takes_number(known: jax.ShapeDtypeStruct, leaf: Any) -> bool:
-    return any(jax.dtypes.issubdtype(known.dtype, k) for k in _NUMBERS.get(type(leaf), ()))
+    return any(jnp.issubdtype(known.dtype, k) for k in _NUMBERS.get(type(leaf), ()))
 
 
 def _dtype(array: Any) -> Any:

@@ -93,17 +93,16 @@ def filter_shard(x: PyTree[Any], device_or_shardings: PyTree[Any]) -> PyTree[Any
     """
     leaves, treedef = tree_flatten(x)
     targets = _lay(x, device_or_shardings)
-    positions = [
-        i
+    wanted = {
+        i: target
         for i, (leaf, target) in enumerate(zip(leaves, targets, strict=True))
         if target is not None and is_array(leaf)
-    ]
-    arrays = [leaves[i] for i in positions]
-    wanted = [targets[i] for i in positions]
+    }
+    arrays = [leaves[i] for i in wanted]
     if _jax.trace_state_clean():
-        placed = jax.device_put(arrays, wanted)
+        placed = jax.device_put(arrays, list(wanted.values()))
     else:
-        placed = list(map(_constrain, arrays, wanted))
-    for i, array in zip(positions, placed, strict=True):
+        placed = map(_constrain, arrays, wanted.values())
+    for i, array in zip(wanted, placed, strict=True):
         leaves[i] = array
     return treedef.unflatten(leaves)
