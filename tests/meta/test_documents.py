@@ -1,10 +1,12 @@
 """The documents: their code runs, their links lead somewhere, their pages are in order."""
 
 import re
+import tomllib
 
 import pytest
 
 from tests.support.project import DESIGN, ROOT, documents, shown
+from tests.support.surface import public_values
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.S)
@@ -57,8 +59,12 @@ def test_a_design_page_has_its_number_in_its_title(page):
     assert first.startswith(f"# {int(page.name[:4])}. ")
 
 
-def test_the_changelog_speaks_of_this_version():
-    import tomllib
+@pytest.mark.parametrize("name", [n for n, _ in public_values() if ".errors." not in n])
+def test_the_changelog_names_every_public_name(name):
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"`{name.removeprefix('ecliptic.')}`" in changelog
 
+
+def test_the_changelog_speaks_of_this_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
