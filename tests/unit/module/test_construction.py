@@ -158,6 +158,27 @@ def test_construction_in_eight_threads():
     assert not initialising
 
 
+def test_a_class_can_be_used_first_by_eight_threads_at_once():
+    class M(ec.Module):
+        a: Any
+        s: Any = ec.field(static=True, default="s")
+
+    barrier = threading.Barrier(8)
+    results: list = []
+
+    def work():
+        barrier.wait(10)
+        m = M(1)
+        results.append((jax.tree.leaves(m), jax.tree.map(lambda x: x + 1, m), hash(m)))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [([1], M(2), hash(M(1)))] * 8
+
+
 def test_an_instance_initialising_in_one_thread_does_not_thaw_others():
     started, done = threading.Event(), threading.Event()
 
