@@ -5,7 +5,7 @@ NumPy writes the extended dtypes (`bfloat16`, `float8_*`, `int4`, …) as raw by
 the dtype of the skeleton says what they were. A typed PRNG key is written as its key data.
 """
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 _T_contra = TypeVar("_T_contra", contravariant=True)
 
 
+@runtime_checkable
 class SupportsWrite(Protocol[_T_contra]):
     """A file open for writing, as far as it is needed."""
 
@@ -26,6 +27,7 @@ class SupportsWrite(Protocol[_T_contra]):
         """Write some bytes."""
 
 
+@runtime_checkable
 class SupportsReadSeek(Protocol[_T_co]):
     """A file open for reading. Only `read` is ever called."""
 
@@ -170,7 +172,7 @@ class _Readable:
         return data
 
 
-def _read(f: SupportsReadSeek[bytes]) -> np.ndarray[Any, Any]:
+def _read(f: SupportsReadSeek[bytes]) -> np.ndarray:
     source: Any = _Readable(f)
     try:
         return np.lib.format.read_array(source, allow_pickle=False)
@@ -193,7 +195,7 @@ def _native(dtype: Any) -> np.dtype[Any]:
     return dtype.newbyteorder("=") if dtype.kind in "iufc" else dtype
 
 
-def _as_dtype(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+def _as_dtype(array: np.ndarray, dtype: Any) -> np.ndarray:
     """Takes raw bytes for what they were before NumPy wrote them."""
     raw = array.dtype.kind == "V" and array.dtype.names is None
     if raw and array.dtype.itemsize == dtype.itemsize and dtype.isbuiltin == _EXTENDED:

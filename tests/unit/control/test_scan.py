@@ -14,6 +14,7 @@ from jax.experimental import sparse
 
 import ecliptic as ec
 from ecliptic.errors import ArgumentError, ArgumentTypeError, CarryError, LeafError
+from tests.support.vmappables import Nested, Shared, Table
 
 Pair = namedtuple("Pair", ["first", "second"])
 
@@ -500,18 +501,21 @@ def test_gradients_through_sparse_inputs():
 
 
 def test_a_type_with_axis_objects_of_its_own_is_refused():
-    from jax.interpreters import batching  # noqa: TID251
+    with pytest.raises(LeafError, match="cannot take steps along a `Table`"):
+        ec.filter_scan(lambda c, x: (c, None), None, Table(jnp.ones((3, 2))))
+    last, _ = ec.filter_scan(lambda c, x: (c, None), Table(jnp.ones((3, 2))), length=2)
+    assert last.cells.shape == (3, 2)
 
-    class Axis:
-        pass
 
-    @functools.partial(jax.tree_util.register_dataclass, data_fields=["x"], meta_fields=[])
-    class Odd:
-        def __init__(self, x):
-            self.x = x
+def test_every_array_of_a_vmappable_object_has_the_axis_of_steps():
+    def step(carry, x):
+        return carry + x.state.sum(), x.replace(buffer=x.buffer + carry)
 
-    batching.register_vmappable(Odd, Axis, int, lambda c, n, v, s: v, lambda c, n, v, s: v, None)
-    with pytest.raises(LeafError, match="cannot take steps along a `.*Odd`"):
-        ec.filter_scan(lambda c, x: (c, None), None, Odd(jnp.ones(3)))
-    last, _ = ec.filter_scan(lambda c, x: (c, None), Odd(jnp.ones(3)), length=2)
-    assert last.x.shape == (3,)
+    xs = Shared(jnp.arange(6.0).reshape(3, 2), jnp.zeros((3, 4)))
+    total, ys = ec.filter_scan(step, jnp.array(0.0), xs)
+    assert float(total) == 15
+    assert (ys.state.shape, ys.buffer.shape) == ((3, 2), (3, 4))
+    assert ys.buffer[:, 0].tolist() == [0, 1, 6]
+    nested = Nested(xs, jnp.ones(3))
+    _, ys = ec.filter_scan(lambda c, x: (c, x), None, nested)
+    assert ec.tree_equal(ys, nested)
