@@ -50,17 +50,32 @@ BORROWED: dict[str, Borrowed] = {
     ),
     "trace_state_clean": Borrowed(
         "jax._src.core", "trace_state_clean", "0.4",
-        "loops outside of any trace are compiled, so that they are not traced at each call",
+        "loops outside of any trace are compiled, so that they are not traced at each call; "
+        "arrays outside of any trace are put on devices at once",
     ),
     "TypedNdArray": Borrowed(
         "jax._src.literals", "TypedNdArray", "0.7", "literal arrays inside traces are arrays"
     ),
+    "trace_context": Borrowed(
+        "jax._src.config", "trace_context", "0.4.36",
+        "an answer is remembered for the options of JAX and the names of axes it was found under",
+    ),
     "eval_jaxpr": Borrowed(
         "jax.core", "eval_jaxpr", "0.4", "evaluate a program with other constants"
     ),
-    "trace_state_clean": Borrowed(
-        "jax._src.core", "trace_state_clean", "0.4.36",
-        "arrays are placed at once outside of traces, and constrained inside",
+    "Primitive": Borrowed(
+        "jax.extend.core", "Primitive", "0.4.36",
+        "a loop that can be differentiated in every mode is an operation of its own",
+    ),
+    "Zero": Borrowed(
+        "jax.interpreters.ad", "Zero", "0.4", "the derivative of what does not depend on the input"
+    ),
+    "instantiate_zeros": Borrowed(
+        "jax.interpreters.ad", "instantiate_zeros", "0.4", "make an array of such a derivative"
+    ),
+    "is_undefined_primal": Borrowed(
+        "jax.interpreters.ad", "is_undefined_primal", "0.4",
+        "tell what an operation is transposed with respect to",
     ),
 }  # fmt: skip
 

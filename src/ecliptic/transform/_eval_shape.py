@@ -7,6 +7,7 @@ import jax
 from jax.tree_util import tree_flatten
 from jaxtyping import PyTree
 
+from ecliptic import _jax
 from ecliptic.transform._flat import flatten_call_with_function, unpack
 from ecliptic.transform._memo import Memo
 from ecliptic.transform._static import static_key
@@ -50,7 +51,13 @@ def filter_eval_shape(
 
 
 # Each entry keeps its function alive, and what that closes over.
-_programs = Memo(512)
+_answers = Memo(2048)
+
+
+def _key(leaf: Any) -> Any:
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return leaf
+    return jax.typeof(leaf) if is_array(leaf) else static_key(leaf)
 
 
 def cached_filter_eval_shape(
@@ -60,8 +67,8 @@ def cached_filter_eval_shape(
 
     The function is traced again only if it is another one, or if the tree structure, a shape, a
     dtype or a leaf that is no array differs from those of earlier calls. It must be pure for that.
-    Where such leaves cannot be hashed, nothing is remembered. A limited number of functions is,
-    and those that were used last are kept.
+    Where such leaves cannot be hashed, nothing is remembered. A limited number of answers is, and
+    those that were asked for last are kept.
 
     Args:
         fun: as for `filter_eval_shape`.
@@ -79,11 +86,10 @@ def cached_filter_eval_shape(
         ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
     leaves, treedef = tree_flatten((fun, args, kwargs))
-    arrays = [leaf for leaf in leaves if has_shape(leaf)]
-    key = treedef, tuple(None if has_shape(leaf) else static_key(leaf) for leaf in leaves)
-
-    def make() -> Any:
-        return jax.jit(flatten_call_with_function(fun, args, kwargs, has_shape).function)
-
-    # (`jax.jit` remembers the answer for each list of shapes and dtypes.)
-    return unpack(_programs.get(key, make).eval_shape(arrays))
+    # What a function does may depend on the mesh, on names of mapped axes, on JAX's options.
+    key = treedef, tuple(map(_key, leaves)), _jax.trace_context()
+    found, out_treedef = _answers.get(
+        key, lambda: tree_flatten(filter_eval_shape(fun, *args, **kwargs))
+    )
+    # (A new tree each time: the caller may change it.)
+    return out_treedef.unflatten(found)

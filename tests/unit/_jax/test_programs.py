@@ -59,3 +59,13 @@ def test_arrays_vary_alike_inside_shard_map():
 def test_outside_of_shard_map_arrays_stay_the_same():
     arrays = [jnp.ones(2), jnp.ones(3)]
     assert vary_alike(arrays) is arrays
+
+
+def test_trace_context_changes_with_options_and_named_axes():
+    outside, inside = _jax.trace_context(), []
+    assert hash(outside) == hash(_jax.trace_context())
+    with jax.enable_x64(True):
+        inside.append(_jax.trace_context())
+    jax.vmap(lambda x: inside.append(_jax.trace_context()), axis_name="i")(jnp.ones(2))
+    assert outside == _jax.trace_context()
+    assert outside not in inside

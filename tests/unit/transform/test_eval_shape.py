@@ -125,7 +125,8 @@ def counted():
     [
         (jnp.ones(2), jnp.zeros(2), True),
         (jnp.ones(2), np.ones(2, np.float32), True),
-        (jnp.ones(2), Struct((2,), jnp.float32), True),
+        (Struct((2,), jnp.float32), Struct((2,), jnp.float32), True),
+        (Struct((2,), jnp.float32), Struct((2,), jnp.float16), False),
         (jnp.ones(2), jnp.ones(3), False),
         (jnp.ones(2), jnp.ones(2, jnp.int32), False),
         (jnp.asarray(1.0), jnp.ones(()), False),
@@ -162,13 +163,39 @@ def test_what_cannot_be_hashed_is_not_remembered():
     assert len(traces) == 2
 
 
-def test_the_number_of_functions_is_limited():
-    from ecliptic.transform._eval_shape import _programs
+def test_the_number_of_answers_is_limited():
+    from ecliptic.transform._eval_shape import _answers
 
-    for i in range(600):
-        _programs.get(("entry", i), lambda: None)
-    assert len(_programs) <= 512
+    for i in range(3000):
+        _answers.get(("entry", i), lambda: None)
+    assert len(_answers) <= 2048
     f, traces = counted()
     cached_filter_eval_shape(f, jnp.ones(2))
     cached_filter_eval_shape(f, jnp.ones(2))
     assert len(traces) == 1
+
+
+def test_an_answer_may_be_changed_by_the_caller():
+    def f(x):
+        return {"x": x}
+
+    cached_filter_eval_shape(f, jnp.ones(2)).clear()
+    assert cached_filter_eval_shape(f, jnp.ones(2)) == {"x": Struct((2,), jnp.float32)}
+
+
+def test_options_of_jax_and_named_axes_are_told_apart():
+    def f():
+        return jnp.ones(2)
+
+    with jax.enable_x64(True):
+        assert cached_filter_eval_shape(f).dtype == jnp.float64
+    assert cached_filter_eval_shape(f).dtype == jnp.float32
+
+    def g(x):
+        return jnp.ones(jax.lax.axis_size("i"))
+
+    shapes = []
+    mapped = jax.vmap(lambda x: shapes.append(cached_filter_eval_shape(g, x)), axis_name="i")
+    for size in (2, 3):
+        mapped(jnp.ones(size))
+    assert [struct.shape for struct in shapes] == [(2,), (3,)]
