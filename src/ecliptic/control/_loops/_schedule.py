@@ -1,0 +1,176 @@
+"""Which states of a loop are kept, and which are computed anew: integers only.
+
+A loop is cut into *segments* of equally many steps. Going back through one segment takes the state
+at its start, from which its steps are run again. Only some of these states fit into memory. Here
+"position" is the number of a segment, and a *slot* is a place where one state can be kept.
+
+- On the way forward nobody knows how long the loop will be. As soon as all slots are taken, every
+  further state replaces one that a later, more important one has made superfluous: `place`, after
+  Stumm and Walther, "New algorithms for optimal online checkpointing" (2010), and Wang, Moin and
+  Iaccarino, "Minimal repetition dynamic checkpointing algorithm for unsteady adjoint calculation"
+  (2009).
+- On the way back the number of segments is known. Slots that have become free take states in
+  between, spaced binomially: `offset`, after Griewank and Walther, "Algorithm 799: revolve" (2000).
+
+If there is a slot for every segment, each step of the loop runs once more on the way back, and
+these rules never come into play.
+"""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+# How many states are kept if neither the number of steps nor that of checkpoints is known: loops
+# of up to 256 steps run each of them once more on the way back, up to about 2,400 twice.
+DEFAULT_CHECKPOINTS = 32
+
+_LARGEST = 2**31 - 1
+_NEVER_SPARE = _LARGEST
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How a loop is cut.
+
+    Args:
+        slots: how many states at the start of a segment are kept.
+        stride: how many steps a segment has.
+        covers: whether there certainly is a slot for every segment.
+    """
+
+    slots: int
+    stride: int
+    covers: bool
+
+
+def plan(max_steps: int | None, checkpoints: int | None) -> Plan:
+    """Divides the states that may be kept between segments' starts and steps of one segment.
+
+    Args:
+        max_steps: the largest number of steps; None if there is none.
+        checkpoints: how many states are kept at once, in all. Default: enough that no step runs
+            more than once on the way back, about twice the square root of `max_steps`; 32 if that
+            is not known.
+    """
+    if checkpoints is None:
+        if max_steps is not None:
+            stride = max(1, math.isqrt(max(0, max_steps - 1)) + 1)
+            return Plan(max(1, -(-max_steps // stride)), stride, True)
+        checkpoints = DEFAULT_CHECKPOINTS
+    if max_steps is None:
+        # Half and half leaves the longest loops with a single repetition. With few states, any
+        # that holds a step is missed sorely where segments start.
+        stride = checkpoints // 2 if checkpoints >= 8 else 1
+        return Plan(checkpoints - stride + 1, stride, False)
+    return min(
+        (_cut(max_steps, checkpoints, stride) for stride in range(1, checkpoints + 1)),
+        key=lambda cut: (_evaluations(max_steps, cut), cut.slots + cut.stride, cut.stride),
+    )
+
+
+def _cut(max_steps: int, checkpoints: int, stride: int) -> Plan:
+    segments = max(1, -(-max_steps // stride))
+    slots = min(checkpoints - stride + 1, segments)
+    return Plan(slots, stride, slots >= segments)
+
+
+def _evaluations(max_steps: int, cut: Plan) -> int:
+    """How many steps run again before the last segment's own ones."""
+    segments = -(-max_steps // cut.stride)
+    return cut.stride * evaluations(segments, cut.slots)
+
+
+def evaluations(segments: int, slots: int) -> int:
+    """The least number of segments that must be run to get to the start of each, last one first.
+
+    Griewank and Walther's closed form, with `slots` states kept at once, the first one among them.
+    """
+    if segments <= 1:
+        return 0
+    repetitions, reach = 0, 1
+    while reach < segments:
+        repetitions += 1
+        reach = math.comb(slots + repetitions, slots)
+    return repetitions * segments - math.comb(slots + repetitions, slots + 1)
+
+
+class Slots(NamedTuple):
+    """What is known of each slot while the loop runs forward.
+
+    Args:
+        position: the segment at whose start the state was taken; -1 for a free slot.
+        level: how important the state is.
+        spare: whether a later state is more important, so that this one may go.
+    """
+
+    position: Int[Array, " slots"]
+    level: Int[Array, " slots"]
+    spare: Bool[Array, " slots"]
+
+
+def no_slots(count: int) -> Slots:
+    """All slots free."""
+    free = jnp.full(count, -1, jnp.int32)
+    return Slots(free, jnp.zeros(count, jnp.int32), jnp.zeros(count, bool))
+
+
+def place(slots: Slots, position: Int[Array, ""]) -> tuple[Int[Array, ""], Slots]:
+    """Chooses the slot for the state at `position`, when all before have been placed.
+
+    Returns:
+        The slot, and what is known of the slots from now on.
+    """
+    count = slots.position.shape[0]
+    number = jnp.arange(count, dtype=jnp.int32)
+    previous = jnp.argmax(slots.position).astype(jnp.int32)
+    # The latest spare one: the gap that it leaves is passed early on the way back, when hardly any
+    # slot is free.
+    spare = jnp.argmax(jnp.where(slots.spare, slots.position, -1)).astype(jnp.int32)
+    fresh, replaces = position < count, jnp.any(slots.spare)
+    raised = ~fresh & ~replaces
+    slot = jnp.where(fresh, position, jnp.where(replaces, spare, previous))
+    # A single slot holds the start for ever.
+    slot = jnp.where((slot == 0) & (position > 0), count, slot)
+    level = jnp.where(raised, slots.level[previous] + 1, 0)
+    level = jnp.where(position == 0, _NEVER_SPARE, level).astype(jnp.int32)
+    here = number == slot
+    superseded = (slots.position >= 0) & (slots.level < level) & (position > 0)
+    return slot, Slots(
+        jnp.where(here, position, slots.position),
+        jnp.where(here, level, slots.level),
+        (slots.spare | superseded) & ~here,
+    )
+
+
+def offset(segments: Int[Array, ""], slots: Int[Array, ""]) -> Int[Array, ""]:
+    """How far on the next state is to be kept.
+
+    Args:
+        segments: how many segments there are to go back through, at least two.
+        slots: how many states may be kept, the one at the start among them.
+
+    Returns:
+        The number of segments to run from the start; the last segment's start, if nothing else can
+        be kept.
+    """
+
+    def further(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        repetitions, reach, before, _ = state
+        repetitions = repetitions + 1
+        factor = slots + repetitions
+        fits = reach <= _LARGEST // factor
+        reach_next = jnp.where(fits, reach, 0) * factor // repetitions
+        return repetitions, jnp.where(fits, reach_next, _LARGEST), reach, before
+
+    one, none = jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32)
+    # How many segments can be passed with so many repetitions at most, with one fewer, two fewer.
+    # With a single slot the answer needs no count.
+    _, reach, before, earlier = jax.lax.while_loop(
+        lambda state: (state[1] < segments) & (slots > 1), further, (none, one, none, none)
+    )
+    within = jnp.clip(segments - (reach - before), jnp.maximum(earlier, 1), segments - 1)
+    return jnp.where(slots > 1, within, segments - 1).astype(jnp.int32)
