@@ -61,7 +61,7 @@ def _key(leaf: Any) -> Any:
 
 
 def cached_filter_eval_shape(
-    fun: Callable[..., Any], *args: Any, **kwargs: Any
+    fn: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> PyTree[jax.ShapeDtypeStruct | Any]:
     """Does what `filter_eval_shape` does, and remembers the answer.
 
@@ -71,7 +71,7 @@ def cached_filter_eval_shape(
     those that were asked for last are kept.
 
     Args:
-        fun: as for `filter_eval_shape`.
+        fn: as for `filter_eval_shape`.
         *args: as for `filter_eval_shape`.
         **kwargs: as for `filter_eval_shape`.
 
@@ -85,11 +85,11 @@ def cached_filter_eval_shape(
         >>> cached_filter_eval_shape(jnp.sin, jax.ShapeDtypeStruct((3,), jnp.float32))
         ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
-    leaves, treedef = tree_flatten((fun, args, kwargs))
+    leaves, treedef = tree_flatten((fn, args, kwargs))
     # What a function does may depend on the mesh, on names of mapped axes, on JAX's options.
     key = treedef, tuple(map(_key, leaves)), _jax.trace_context()
     found, out_treedef = _answers.get(
-        key, lambda: tree_flatten(filter_eval_shape(fun, *args, **kwargs))
+        key, lambda: tree_flatten(filter_eval_shape(fn, *args, **kwargs))
     )
     # (A new tree each time: the caller may change it.)
     return out_treedef.unflatten(found)
