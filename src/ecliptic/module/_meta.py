@@ -21,7 +21,6 @@ from ecliptic.module._spec import (
     Pending,
     build_spec,
     install_init,
-    is_slot,
     overridden_fields,
     partly_compared,
 )
@@ -205,26 +204,12 @@ def _lacking(cls: Any, *, forced_abstract: bool) -> str | None:
 
 def _complete(cls: Any, *, custom_init: bool, forced_abstract: bool) -> None:
     lacks = _lacking(cls, forced_abstract=forced_abstract)
-    if any(is_slot(cls, f.name) for f in dataclasses.fields(cls)):
-        _restore_slots(cls)
     spec = build_spec(cls, custom_init=custom_init, forced_abstract=forced_abstract, lacks=lacks)
     type.__setattr__(cls, SPEC, spec)
     if spec.compared is None:
         partly_compared.discard(cls)
     else:
         partly_compared.add(cls)
-
-
-def _restore_slots(cls: Any) -> None:
-    """Lets copies of instances with slots be filled, past the guard against assignment."""
-
-    def __setstate__(self: Any, state: Any) -> None:
-        in_dict, in_slots = state if isinstance(state, tuple) else (state, None)
-        for name, value in {**(in_dict or {}), **(in_slots or {})}.items():
-            _set(self, name, value)
-
-    if not hasattr(cls, "__setstate__"):
-        type.__setattr__(cls, "__setstate__", __setstate__)
 
 
 def _arrive(cls: Any, pending: Pending) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 
 from ecliptic.errors import UnhashableError
+from ecliptic.module._copying import get_state, set_state
 from ecliptic.module._initialise import initialising, refuse_assignment, refuse_deletion
 from ecliptic.module._meta import ModuleMeta
 from ecliptic.module._spec import partly_compared
@@ -72,6 +73,12 @@ class Module(metaclass=ModuleMeta):
         if id(self) not in initialising:
             refuse_deletion(self, name)
         object.__delattr__(self, name)
+
+    def __getstate__(self) -> Any:
+        return get_state(self)
+
+    def __setstate__(self, state: Any) -> None:
+        set_state(self, state)
 
     def __repr__(self) -> str:
         return tree_pformat(self)

@@ -1,6 +1,7 @@
 """Copies, pickles, and classes that travel by value."""
 
 import copy
+import math
 import os
 import pickle
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import cloudpickle
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import ecliptic as ec
@@ -359,3 +361,32 @@ def test_classes_of_main_travel_by_value_to_another_process(tmp_path):
     loaded = run(LOAD, path)
     assert loaded.returncode == 0, loaded.stderr
     assert loaded.stdout.strip() == "loaded"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        jax.nn.relu, jax.nn.silu, jax.nn.softplus, jax.nn.gelu, jnp.tanh, jnp.add, jax.lax.tanh,
+        jnp.linalg.norm, len, math.sin, np.sin, jax.numpy.float32,
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m)),
+     lambda m: cloudpickle.loads(cloudpickle.dumps(m))],
+    ids=["copy", "deepcopy", "pickle", "cloudpickle"],
+)  # fmt: skip
+def test_a_function_that_jax_made_stays_the_same_function(function, copied):
+    m = ec.Partial(len, function, [function], {"f": (function, None)}, inner=ec.Partial(function))
+    again = copied(m)
+    assert again == m
+    assert jax.tree.structure(again) == jax.tree.structure(m)
+    assert jax.tree.leaves(again)[2] is function
+
+
+def test_a_function_that_jax_made_under_no_name_is_left_to_python():
+    m = ec.Partial(jax.custom_jvp(lambda x: x))
+    assert copy.copy(m) == m
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(m)
