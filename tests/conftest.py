@@ -4,6 +4,8 @@ from tests.support import strict_jax  # noqa: F401  (before anything imports JAX
 
 # isort: split
 import os
+import re
+from typing import Any
 
 import hypothesis
 import jax
@@ -15,6 +17,23 @@ collect_ignore = ["typing/cases"]
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Take addresses out of names that `ids=repr` makes: each worker must collect the same names."""
+    parametrize = metafunc.parametrize
+
+    def without_addresses(*args: Any, ids: Any = None, **kwargs: Any) -> None:
+        named = ids
+
+        def stable(value: Any) -> Any:
+            name = named(value)
+            return re.sub(r" at 0x[0-9a-f]+", "", name) if isinstance(name, str) else name
+
+        parametrize(*args, ids=stable if callable(named) else named, **kwargs)
+
+    metafunc.parametrize = without_addresses
 
 
 @pytest.fixture
