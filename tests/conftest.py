@@ -21,7 +21,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Take addresses out of names that `ids=repr` makes: each worker must collect the same names."""
+    """Take addresses out of names that `ids=repr` makes: all workers must collect the same."""
     parametrize = metafunc.parametrize
 
     def without_addresses(*args: Any, ids: Any = None, **kwargs: Any) -> None:
