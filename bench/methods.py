@@ -95,5 +95,5 @@ ROWS = (
     _row("call a method, instance unflattened", "methods.call", CALL, _unflattened),
     _row("call __call__, instance built", "methods.call", APPLY, _built),
     _row("read an attribute, instance built", "methods.read", READ, _built),
-    _row("read an attribute, instance unflattened", "methods.read", READ, _unflattened),
+    _row("read an attribute, instance unflattened", "methods.read-unflattened", READ, _unflattened),
 )
