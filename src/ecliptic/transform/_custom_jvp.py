@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,9 @@ from ecliptic.transform._tangents import Naming, check, is_zero, match
 from ecliptic.transform._wrapper import check_callable, name_of
 from ecliptic.tree import is_array, is_inexact_array
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 _NAMING = Naming("tangent", "tangent_out", "primal_out")
 
 _WAY_OUT = (
@@ -32,7 +35,7 @@ _WAY_OUT = (
 )
 
 
-class filter_custom_jvp(AbstractCustom):
+class filter_custom_jvp(AbstractCustom, Generic[_P, _T]):
     """Gives a function of any PyTrees its own rule for Jacobian-vector products.
 
     As `jax.custom_jvp`. The rule is called as `rule(primals, tangents, **kwargs)`, where `primals`
@@ -70,7 +73,7 @@ class filter_custom_jvp(AbstractCustom):
         1.0
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[_P, _T]) -> None:
         check_callable(fn, "filter_custom_jvp")
         self._fun = fn
         self._rules = Rules()
@@ -140,7 +143,7 @@ class filter_custom_jvp(AbstractCustom):
 
         self.def_jvp(rule)
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         fun, rules = self._fun, self._rules
         if rules.jvp is None:
             raise RuleError(

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,9 @@ from ecliptic.tree import (
     leaves_with_paths,
 )
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 _NAMING = Naming("cotangent", "grad", "vjp_arg")
 
 _WAY_OUT = (
@@ -38,7 +41,7 @@ _WAY_OUT = (
 )
 
 
-class filter_custom_vjp(AbstractCustom):
+class filter_custom_vjp(AbstractCustom, Generic[_P, _T]):
     """Gives a function of any PyTrees its own rule for vector-Jacobian products.
 
     As `jax.custom_vjp`. Only the first argument is differentiated; all others, and arrays in the
@@ -81,7 +84,7 @@ class filter_custom_vjp(AbstractCustom):
         1.0
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[_P, _T]) -> None:
         check_callable(fn, "filter_custom_vjp")
         self._fun = fn
         self._rules = Rules()
@@ -141,7 +144,7 @@ class filter_custom_vjp(AbstractCustom):
         self.def_bwd(bwd)
         self._rules.dense = True
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         fun, rules = self._fun, self._rules
         if rules.fwd is None or rules.bwd is None:
             missing = "def_fwd" if rules.fwd is None else "def_bwd"
