@@ -1,8 +1,13 @@
 """What ``import ecliptic`` adds to ``import jax``, in a fresh interpreter each time."""
 
+import atexit
+import functools
 import json
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from functools import partial
 
 from bench._measure import Clock, Reported
@@ -48,11 +53,27 @@ def imported(module: str) -> tuple[float, list[str]]:
         ImportError: if the interpreter failed; the message is the end of what it said.
     """
     command = [sys.executable, "-c", PROGRAM, module]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
     if done.returncode:
         raise ImportError(f"import {module}: {done.stderr.strip().splitlines()[-1]}")
     answer = json.loads(done.stdout)
     return answer["seconds"], answer["loaded"]
+
+
+@functools.cache
+def _bytecode_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="ecliptic-bench-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _environment() -> dict[str, str]:
+    """An environment with compiled bytecode, as an installed package has it.
+
+    The first import writes it, whatever this machine's settings; the minimum leaves that one out.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return environment | {"PYTHONPYCACHEPREFIX": _bytecode_folder()}
 
 
 def refuse_optional(loaded: list[str]) -> None:
