@@ -229,3 +229,20 @@ def _read_primitive() -> Any:
 
     define(read, run, abstract, jvp=jvp, transpose=transpose, batch=batch)
     return read
+
+
+def shown(state: Sequence[Any], buffers: Sequence[bool], active: Any = True) -> list[Any]:
+    """A loop's arrays as its functions see them.
+
+    Args:
+        state: the arrays.
+        buffers: which of them are buffers.
+        active: where false, nothing is written.
+    """
+    pairs = zip(state, buffers, strict=True)
+    return [Buffer(x, active) if is_buffer else x for x, is_buffer in pairs]
+
+
+def unwrapped(state: Sequence[Any]) -> list[Any]:
+    """The arrays that a loop's function returned."""
+    return [x._array if isinstance(x, Buffer) else jnp.asarray(x) for x in state]

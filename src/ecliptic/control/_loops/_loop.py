@@ -16,6 +16,7 @@ import numpy as np
 from ecliptic import _jax
 from ecliptic._jax._constants import without_constants
 from ecliptic.control._loops._dependence import dependence, is_smooth, spread
+from ecliptic.control._loops._schedule import Plan
 
 Arrays = list[Any]
 
@@ -30,8 +31,8 @@ class Loop:
             nothing is written into buffers (and the rest of the output will be dropped).
         buffers: for each array of the state, whether it is only written to and read from at an
             index, and never changed where it has been read.
-        max_steps: the largest number of steps; None if there is none.
-        checkpoints: how many states may be kept for the way back; None for the default.
+        cut: what is kept for the way back.
+        max_steps: the largest number of steps; None if `cond` sees to it.
         lanes: like `cond`, before the elements of a batch were reduced to one boolean: which of
             them go on. None if all go together.
     """
@@ -39,8 +40,8 @@ class Loop:
     cond: Callable[[Arrays, Arrays], Any]
     body: Callable[[Arrays, Arrays, Any], Arrays]
     buffers: tuple[bool, ...]
+    cut: Plan
     max_steps: int | None = None
-    checkpoints: int | None = None
     lanes: Callable[[Arrays, Arrays], Any] | None = None
 
     def run(self, consts: Arrays, state: Arrays) -> Arrays:
@@ -101,8 +102,8 @@ class Loop:
             cond=lambda c, s: self.cond(c[: n[0]], s[: n[1]]),
             body=body,
             buffers=(*self.buffers, *(self.buffers[i] for i in state)),
+            cut=self.cut,
             max_steps=self.max_steps,
-            checkpoints=self.checkpoints,
             lanes=self.lanes and (lambda c, s: self.lanes(c[: n[0]], s[: n[1]])),  # pyright: ignore
         )
 

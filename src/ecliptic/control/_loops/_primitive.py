@@ -14,6 +14,7 @@ Everything else takes them for what they consist of, which is `loop` again. That
 of any order come about, in any order of forward and reverse mode.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +27,7 @@ from ecliptic import _jax
 from ecliptic._jax._define import define, no_tangent
 from ecliptic.control._loops._loop import Arrays, Axis, Loop
 from ecliptic.control._loops._pullback import Pullback, pullback
-from ecliptic.control._loops._schedule import Plan, Slots, plan
+from ecliptic.control._loops._schedule import Plan, Slots
 from ecliptic.control._loops._sweep import Saved, save, sweep
 
 
@@ -65,7 +66,9 @@ def _loop_jvp(
     if not ps:
         out = bind(loop, consts, init)
         return out, [no_tangent(x) for x in out]
-    cut = plan(loop.max_steps, loop.checkpoints)
+    cut = loop.cut
+    # Elements of a batch that was there before go together from here on: the body sees to them.
+    loop = dataclasses.replace(loop, lanes=None)
     last, saved = _save(loop, cut, consts, init)
     held = [x for x, is_buffer in zip(last, loop.buffers, strict=True) if is_buffer]
     linear = (

@@ -11,7 +11,7 @@ from jaxtyping import Array, Int
 from ecliptic.control._loops._buffer import led_through
 from ecliptic.control._loops._loop import Arrays, Loop, close, where
 from ecliptic.control._loops._pullback import Pullback
-from ecliptic.control._loops._schedule import Plan, Slots, no_slots, offset, place
+from ecliptic.control._loops._schedule import Plan, Slots, no_slots, offset, place, plan
 
 Bind = Callable[[Loop, Arrays, Arrays], Arrays]
 
@@ -37,6 +37,8 @@ def repeat(
     body: Callable[[Any, Any], Any],
     init: Any,
     buffers: Any = None,
+    *,
+    most: int | None,
 ) -> Any:
     """A while loop over a tree of arrays, of functions that may close over anything.
 
@@ -46,6 +48,7 @@ def repeat(
         body: of the tree and a boolean, as [`Loop`][]'s.
         init: the tree.
         buffers: for each array whether it is a buffer. Default: none is.
+        most: how many steps there are at most, if that is known.
     """
     leaves, tree = tree_flatten(init)
     leaves = [jnp.asarray(x) for x in leaves]
@@ -58,11 +61,12 @@ def repeat(
         cond=lambda consts, s: cond_fun(consts[:n], *s)[0],
         body=lambda consts, s, active: body_fun(consts[n:], active, *s),
         buffers=(False,) * len(leaves) if buffers is None else tuple(tree_leaves(buffers)),
+        cut=plan(most, None),
     )
     return tree.unflatten(bind(loop, cond_consts + body_consts, leaves))
 
 
-def save(bind: Bind, loop: Loop, plan: Plan, consts: Arrays, init: Arrays) -> tuple[Arrays, Saved]:
+def save(bind: Bind, loop: Loop, cut: Plan, consts: Arrays, init: Arrays) -> tuple[Arrays, Saved]:
     """Runs a loop forward.
 
     Returns:
@@ -86,25 +90,27 @@ def save(bind: Bind, loop: Loop, plan: Plan, consts: Arrays, init: Arrays) -> tu
         slot = number
         if slots is not None:
             slot, slots = place(slots, number)
-        slot = jnp.where(active, slot, plan.slots)
+        slot = jnp.where(active, slot, cut.slots)
         states = [_put(s, state[i], slot) for s, i in zip(states, rest, strict=True)]
         _, steps, count, state = repeat(
             bind,
-            lambda carry: (carry[0] < plan.stride) & goes_on(carry[1], carry[3]),
+            lambda carry: (carry[0] < cut.stride) & goes_on(carry[1], carry[3]),
             lambda carry, inner: step(carry, active & inner),
             (zero, steps, count, state),
             (False, False, False, list(loop.buffers)),
+            most=cut.stride,
         )
         return number + 1, steps, count, state, states, slots
 
-    states = [_blank(init[i], plan.slots + 1) for i in rest]
-    slots = None if plan.covers else no_slots(plan.slots)
+    states = [blank(init[i], cut.slots + 1) for i in rest]
+    slots = None if cut.covers else no_slots(cut.slots)
     _, _, count, last, states, slots = repeat(
         bind,
         lambda carry: goes_on(carry[1], carry[3]),
         segment,
         (zero, zero, count, init, states, slots),
         (False, False, False, list(loop.buffers), [True] * len(rest), _none_of(slots)),
+        most=cut.slots if cut.covers else None,
     )
     return last, Saved(count, states, slots)
 
@@ -112,7 +118,7 @@ def save(bind: Bind, loop: Loop, plan: Plan, consts: Arrays, init: Arrays) -> tu
 def sweep(
     bind: Bind,
     pieces: Pullback,
-    plan: Plan,
+    cut: Plan,
     example: Arrays,
     operands: tuple[Arrays, Arrays, Saved, Arrays],
 ) -> tuple[Arrays, Arrays]:
@@ -121,7 +127,7 @@ def sweep(
     Args:
         bind: what to do with the loops of which this consists.
         pieces: how to go through one step.
-        plan: how the loop was cut.
+        cut: how the loop was cut.
         example: descriptions of the cotangents of constants.
         operands: the constants; the buffers after the last step; what was kept; the cotangents of
             the last state.
@@ -130,15 +136,15 @@ def sweep(
         The cotangents of constants and of the first state.
     """
     consts, held, saved, cts = operands
-    back = _Back(bind, pieces, plan, consts, held, saved.count)
+    back = _Back(bind, pieces, cut, consts, held, saved.count)
     totals = [jnp.zeros(x.shape, x.dtype) for x in example]
-    if plan.covers:
+    if cut.covers:
         _, totals, cts = repeat(
             bind,
             lambda carry: carry[0] > 0,
             lambda carry, active: back.covered(saved.states, carry, active),
             (back.segments, totals, cts),
-            (False, [False] * len(totals), list(pieces.buffers)),
+            most=cut.slots,
         )
         return totals, cts
     _, _, _, totals, cts = repeat(
@@ -146,11 +152,8 @@ def sweep(
         lambda carry: carry[0] > 0,
         back.sparse,
         (back.segments, saved.states, saved.slots, totals, cts),
-        (
-            False, [False] * len(saved.states), _none_of(saved.slots), [False] * len(totals),
-            list(pieces.buffers),
-        ),
-    )  # fmt: skip
+        most=None,
+    )
     return totals, cts
 
 
@@ -158,13 +161,13 @@ class _Back:
     """The way back through one segment, and to the start of one."""
 
     def __init__(
-        self, bind: Bind, pieces: Pullback, plan: Plan, consts: Arrays, held: Arrays, count: Any
+        self, bind: Bind, pieces: Pullback, cut: Plan, consts: Arrays, held: Arrays, count: Any
     ) -> None:
-        self._bind, self._pieces, self._plan = bind, pieces, plan
+        self._bind, self._pieces, self._cut = bind, pieces, cut
         self._consts, self._held, self._count = consts, held, count
         self._invariants = pieces.invariants(consts, held)
         self._steps = jnp.max(count)
-        self.segments = -(-self._steps // plan.stride)
+        self.segments = -(-self._steps // cut.stride)
 
     def covered(self, states: Arrays, carry: Any, active: Any) -> Any:
         """Back through the last segment that is left, if each has its state."""
@@ -182,16 +185,20 @@ class _Back:
             at, state, states, slots = carry
             free = jnp.sum(slots.position < 0, dtype=jnp.int32)
             ahead = offset(left - at, free + 1)
-            state = self._advance(at * self._plan.stride, ahead * self._plan.stride, state, active)
+            state = self._advance(at * self._cut.stride, ahead * self._cut.stride, state, active)
             at = at + ahead
             keep = active & (free > 0)
-            slot = jnp.where(keep, jnp.argmin(slots.position), self._plan.slots).astype(jnp.int32)
+            slot = jnp.where(keep, jnp.argmin(slots.position), self._cut.slots).astype(jnp.int32)
             states = [_put(s, x, slot) for s, x in zip(states, state, strict=True)]
-            here = jnp.arange(self._plan.slots, dtype=jnp.int32) == slot
+            here = jnp.arange(self._cut.slots, dtype=jnp.int32) == slot
             return at, state, states, slots._replace(position=jnp.where(here, at, slots.position))
 
         _, state, states, slots = repeat(
-            self._bind, lambda carry: carry[0] < left - 1, advance, (at, state, states, slots)
+            self._bind,
+            lambda carry: carry[0] < left - 1,
+            advance,
+            (at, state, states, slots),
+            most=None,
         )
         totals, cts = self._segment(left - 1, state, totals, cts, active)
         done = slots.position >= left - 1
@@ -208,12 +215,13 @@ class _Back:
             return done + 1, self._pieces.forward(self._consts, self._held, state, taken)[0]
 
         zero = jnp.zeros((), jnp.int32)
-        return repeat(self._bind, lambda carry: carry[0] < steps, body, (zero, state))[1]
+        go = lambda carry: carry[0] < steps  # noqa: E731
+        return repeat(self._bind, go, body, (zero, state), most=None)[1]
 
     def _segment(
         self, number: Any, state: Arrays, totals: Arrays, cts: Arrays, active: Any
     ) -> tuple[Arrays, Arrays]:
-        stride = self._plan.stride
+        stride = self._cut.stride
         start = number * stride
         steps = jnp.minimum(self._steps - start, stride)
 
@@ -229,7 +237,7 @@ class _Back:
         described = jax.eval_shape(
             self._pieces.forward, self._consts, self._held, state, taken
         )[1]  # fmt: skip
-        kept = [_blank(x, stride + 1) for x in described]
+        kept = [blank(x, stride + 1) for x in described]
         zero = jnp.zeros((), jnp.int32)
         _, _, kept = repeat(
             self._bind,
@@ -237,6 +245,7 @@ class _Back:
             forward,
             (zero, state, kept),
             (False, [False] * len(state), [True] * len(kept)),
+            most=stride,
         )
 
         def backward(carry: Any, inner: Any) -> Any:
@@ -253,7 +262,9 @@ class _Back:
             lambda carry: carry[0] > 0,
             backward,
             (steps, kept, totals, cts),
-            (False, [True] * len(kept), [False] * len(totals), list(self._pieces.buffers)),
+            # The cotangent of a buffer is no buffer: a part of it is read, and then set to zero.
+            (False, [True] * len(kept), [False] * len(totals), [False] * len(cts)),
+            most=stride,
         )
         return totals, cts
 
@@ -267,12 +278,18 @@ def _none_of(tree: Any) -> Any:
     return tree_map(lambda _: False, tree)
 
 
-def _blank(like: Any, rows: int) -> Any:
-    """Room for so many arrays like this one."""
-    if jnp.issubdtype(like.dtype, jax.dtypes.extended):
-        # A key has no zero.
-        return jnp.broadcast_to(jnp.asarray(like), (rows, *like.shape))
-    return jnp.zeros((rows, *like.shape), like.dtype)
+def blank(like: Any, rows: int) -> Any:
+    """Room for so many arrays like this one.
+
+    Args:
+        like: an array, or the description of one.
+        rows: how many.
+    """
+    if not jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
+        return jnp.zeros((rows, *like.shape), like.dtype)
+    data = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(like.shape, like.dtype))
+    words = jnp.zeros((rows, *data.shape), data.dtype)
+    return jax.random.wrap_key_data(words, impl=jax.random.key_impl(like))
 
 
 def _put(rows: Any, row: Any, i: Any) -> Any:
