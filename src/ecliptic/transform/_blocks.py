@@ -81,6 +81,8 @@ def _basis(arrays: list[Any]) -> list[Any]:
 
 def _split(stacked: Any, arrays: list[Any]) -> list[Any]:
     """What belongs to each of these arrays, along the first axis of what came of their basis."""
+    if len(arrays) == 1:
+        return [stacked]
     parts, start = [], 0
     for x in arrays:
         stop = start + math.prod(x.shape)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, overload
 
+import jax
 import jax.numpy as jnp
 from jax.tree_util import tree_flatten, tree_map
 
@@ -58,7 +59,7 @@ class _Jacobian(AbstractWrapper):
             changed = treedef.unflatten(filled(leaves, positions, arrays))
             value = call.run(dict(zip(keys, changed, strict=True)))
             value, aux = split_aux(value, self._fun) if options.has_aux else (value, None)
-            value = tree_map(lambda x: jnp.asarray(x) if is_array_like(x) else x, value)
+            value = tree_map(_as_array, value)
             self._check_output(value)
             return out.put(value, is_inexact_array)[0], auxiliary.put(aux, lambda _: False)[1]
 
@@ -108,6 +109,13 @@ class _Jacobian(AbstractWrapper):
 
 
 looks_like_wrapped(_Jacobian)
+
+
+def _as_array(leaf: Any) -> Any:
+    """Numbers of Python and NumPy have zeros for a derivative, as arrays do."""
+    if isinstance(leaf, jax.Array) or not is_array_like(leaf):
+        return leaf
+    return jnp.asarray(leaf)
 
 
 class _Choice(NamedTuple):
