@@ -25,7 +25,8 @@ EclipticError
 │   ├── ShapeError            (ValueError)  the shape is wrong
 │   ├── LayerArgumentError    (ValueError)  another argument is wrong or missing
 │   └── MissingKeyError       (RuntimeError)  a layer that draws random numbers was given no key
-└── SerialisationError        (RuntimeError)  a file does not hold what its skeleton says
+├── SerialisationError        (RuntimeError)  a file does not hold what its skeleton says
+└── MissingPackageError       (ImportError) an optional package is needed, and is not installed
 
 EclipticWarning               (UserWarning) a probable mistake that still has a meaning
 ```
@@ -135,6 +136,10 @@ class MissingKeyError(LayerError, RuntimeError):
 
 class SerialisationError(EclipticError, RuntimeError):
     """A file does not hold what its skeleton says."""
+
+
+class MissingPackageError(EclipticError, ImportError):
+    """An optional package is needed, and it is not installed."""
 
 
 class EclipticWarning(UserWarning):

@@ -2,10 +2,20 @@
 
 from ecliptic.control._cond import filter_cond, filter_switch
 from ecliptic.control._map import filter_associative_scan, filter_map
+from ecliptic.control._progress import (
+    AbstractProgress,
+    NoProgress,
+    TextProgress,
+    TqdmProgress,
+)
 from ecliptic.control._scan import filter_scan
 from ecliptic.control._while_loop import filter_fori_loop, filter_while_loop
 
 __all__ = [
+    "AbstractProgress",
+    "NoProgress",
+    "TextProgress",
+    "TqdmProgress",
     "filter_associative_scan",
     "filter_cond",
     "filter_fori_loop",

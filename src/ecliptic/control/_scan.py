@@ -1,7 +1,7 @@
 """`filter_scan`: `jax.lax.scan` over any PyTree."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,9 @@ from jax.tree_util import tree_flatten_with_path
 
 from ecliptic.control._carry import Split, loop_wording, show, with_promotion
 from ecliptic.control._eager import run
+from ecliptic.control._kind import ScanKind, buffer_flags, without_buffers
+from ecliptic.control._metered import Measured, measured, scan_in_parts
+from ecliptic.control._progress import AbstractProgress
 from ecliptic.control._steps import Steps, pack_step, unpack_steps
 from ecliptic.errors import ArgumentError, ArgumentTypeError
 from ecliptic.tree import format_path, is_array
@@ -26,6 +29,11 @@ def filter_scan(
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
+    *,
+    kind: Literal["lax", "checkpointed"] = "lax",
+    checkpoints: int | None = None,
+    buffers: Callable[[_Carry], Any] | None = None,
+    progress: AbstractProgress[Any] | None = None,
 ) -> tuple[_Carry, _Y]:
     """Runs a function over the steps of a loop, carrying a value along: `jax.lax.scan`.
 
@@ -48,6 +56,15 @@ def filter_scan(
         unroll: how many steps are written out in one iteration of the compiled loop; `True` for
             all of them.
         _split_transpose: as in `jax.lax.scan`.
+        kind: how the gradient is computed. `"lax"`: what it needs of each step is kept, as in JAX.
+            `"checkpointed"`: a bounded number of states is, and steps in between run again.
+        checkpoints: how many states a checkpointed scan keeps at once. Default: about twice the
+            square root of the length, with which no step runs more than twice.
+        buffers: a function from the carry to a node of it, or several: arrays that `f` only writes
+            to and reads from at an index, as in [`filter_while_loop`][].
+        progress: shows how far the loop is, for instance [`TqdmProgress`][]`()`. The steps are done
+            in parts, with a report after each, so that the steps themselves take no longer. The
+            call waits until the loop is done, unless it is part of a compiled function.
 
     Returns:
         The carry after the last step, and the outputs.
@@ -56,7 +73,7 @@ def filter_scan(
         CarryError: if the function changes the carry's structure, a shape, a dtype, or anything
             that is no array. Lists every such leaf by path.
         ArgumentError: if arrays in `xs` differ in length from one another or from `length`, or
-            nothing gives a length.
+            nothing gives a length; or if `kind`, `checkpoints` and `buffers` do not go together.
         ArgumentTypeError: if `f` does not return a pair.
 
     !!! Example
@@ -72,8 +89,14 @@ def filter_scan(
         ((2,), (5, 2))
     """
     size = scan_length(xs, length, "filter_scan")
-    options = (size, reverse, unroll, _split_transpose)
-    return run(_scan, (f,), (init, xs), options)
+    how = ScanKind(kind, checkpoints, reverse, unroll, _split_transpose)
+    how.check()
+    return measured(
+        "filter_scan",
+        progress,
+        (init, xs),
+        lambda meter: run(_scan, (f, buffers), (init, xs, meter), (size, how)),
+    )
 
 
 def _scan(
@@ -82,8 +105,9 @@ def _scan(
     options: Any,
     learn: Callable[[frozenset[int]], None],
 ) -> Any:
-    (f,), (init, xs) = functions, trees
-    size, reverse, unroll, split_transpose = options
+    (f, buffers), (init, xs, meter) = functions, trees
+    how: ScanKind
+    size, how = options
     steps = Steps(xs)
     say = loop_wording("filter_scan")
 
@@ -97,12 +121,21 @@ def _scan(
                     f"`filter_scan`: the function must return a pair, the new carry and the "
                     f"output of the step (None if there is none); it returned {show(out)}."
                 )
-            return carry.accept(out[0], say), pack_step(out[1])
+            return carry.accept(without_buffers(out[0]), say), pack_step(out[1])
 
-        last, outputs = jax.lax.scan(
-            step, carry.arrays, steps.arrays, size, reverse, unroll, split_transpose
-        )
-        return carry.merge(last), unpack_steps(outputs, size)
+        flags = buffer_flags("filter_scan", carry, buffers)
+
+        def scan(step: Any, arrays: Any, inputs: Any, length: int) -> tuple[Any, Any]:
+            return how.run(step, arrays, inputs, length, flags)
+
+        after = None
+        if meter is None:
+            last, outputs = scan(step, carry.arrays, steps.arrays, size)
+        else:
+            (last, outputs), after = scan_in_parts(
+                scan, step, carry.arrays, steps.arrays, size, how.reverse, meter
+            )
+        return Measured((carry.merge(last), unpack_steps(outputs, size)), after)
 
     return with_promotion(attempt, learn)
 
