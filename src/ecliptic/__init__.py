@@ -2,6 +2,10 @@
 
 from ecliptic import nn
 from ecliptic.control import (
+    AbstractProgress,
+    NoProgress,
+    TextProgress,
+    TqdmProgress,
     filter_associative_scan,
     filter_cond,
     filter_fori_loop,
@@ -68,11 +72,15 @@ from ecliptic.tree import (
 
 __all__ = [
     "AbstractClassVar",
+    "AbstractProgress",
     "AbstractVar",
     "Exported",
     "Module",
+    "NoProgress",
     "Partial",
     "Static",
+    "TextProgress",
+    "TqdmProgress",
     "apply_updates",
     "combine",
     "default_deserialise_filter_spec",

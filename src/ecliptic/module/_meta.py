@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import typing_extensions
@@ -26,6 +26,7 @@ from ecliptic.module._spec import (
 )
 from ecliptic.module._warning import warn
 
+_T = TypeVar("_T")
 _new = object.__new__
 _set = object.__setattr__
 
@@ -63,12 +64,12 @@ class ModuleMeta(type(typing_extensions.Protocol)):
     def __init__(cls, *args: Any, strict: bool | None = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
 
-    def __call__(cls, /, *args: Any, **kwargs: Any) -> Any:
-        spec = cls.__class_spec__
+    def __call__(cls: type[_T], /, *args: Any, **kwargs: Any) -> _T:
+        spec = cls.__class_spec__  # pyright: ignore[reportAttributeAccessIssue]
         if spec.lacks is not None:
             raise AbstractError(spec.lacks)
         if spec.custom_new:
-            self: Any = cls.__new__(cls, *args, **kwargs)  # pyright: ignore[reportArgumentType]
+            self: Any = cls.__new__(cls, *args, **kwargs)
             if not isinstance(self, cls):
                 return self
         else:

@@ -6,9 +6,10 @@ Array leaves are traced; everything else is part of what is compiled. What happe
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import jax
+from typing_extensions import Self
 
 from ecliptic.errors import ArgumentError
 from ecliptic.module import Module, Partial, bind, field, looks_like_wrapped
@@ -25,6 +26,7 @@ from ecliptic.transform._wrapper import check_callable
 _MISSING: Any = object()
 
 _P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
 _T = TypeVar("_T")
 
 _DONATE_MODES = ("all", "all-except-first", "warn", "warn-except-first", "none")
@@ -38,8 +40,11 @@ _REPLACED = {
 }
 
 
-class _JitWrapper(Module):
-    """What `filter_jit` returns."""
+class JitFunction(Module, Generic[_P, _T]):
+    """What `filter_jit` returns: a function that is compiled when it is called.
+
+    A PyTree: its leaves are those of the function, if that is a PyTree itself.
+    """
 
     # One of the two is None. A function is structure; a callable PyTree has leaves of its own.
     _function: Any = field(static=True, repr=False)
@@ -62,6 +67,16 @@ class _JitWrapper(Module):
     def _bound(self) -> tuple[Any, ...]:
         """What comes before the arguments of a call."""
         return () if self._tree is None else (self._tree,)
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _T: ...
+        @overload
+        def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+        @overload
+        def __get__(
+            self: "JitFunction[Concatenate[Any, _Q], _T]", instance: object, owner: Any = None
+        ) -> Callable[_Q, _T]: ...
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
@@ -111,7 +126,7 @@ class _JitWrapper(Module):
         return f"filter_jit({self.__wrapped__!r})"
 
 
-def _call(self: _JitWrapper, /, *args: Any, **kwargs: Any) -> Any:
+def _call(self: JitFunction, /, *args: Any, **kwargs: Any) -> Any:
     dispatch = self._dispatch
     if self._tree is not None:
         args = (self._tree, *args)
@@ -127,18 +142,18 @@ def _call(self: _JitWrapper, /, *args: Any, **kwargs: Any) -> Any:
 
 
 # Past the metaclass: a call of a compiled function shall not first make a bound method.
-type.__setattr__(_JitWrapper, "__call__", _call)
-looks_like_wrapped(_JitWrapper)
+type.__setattr__(JitFunction, "__call__", _call)
+looks_like_wrapped(JitFunction)
 
 
 @overload
-def filter_jit(*, donate: Donate = "none", **jitkwargs: Any) -> Callable[
-    [Callable[_P, _T]], Callable[_P, _T]
-]: ...  # fmt: skip
+def filter_jit(
+    *, donate: Donate = "none", **jitkwargs: Any
+) -> Callable[[Callable[_P, _T]], JitFunction[_P, _T]]: ...
 @overload
 def filter_jit(
     fun: Callable[_P, _T], *, donate: Donate = "none", **jitkwargs: Any
-) -> Callable[_P, _T]: ...
+) -> JitFunction[_P, _T]: ...
 def filter_jit(fun: Any = _MISSING, *, donate: Donate = "none", **jitkwargs: Any) -> Any:
     """Compiles a function of any PyTrees: arrays are traced, everything else is static.
 
@@ -162,7 +177,8 @@ def filter_jit(fun: Any = _MISSING, *, donate: Donate = "none", **jitkwargs: Any
             `compiler_options`.
 
     Returns:
-        A Module that is called as `fun` is. It has the name, docstring and signature of `fun`.
+        A Module that is called as `fun` is. It has the name, docstring and signature of `fun`, and
+        methods that do one step at a time: `trace`, `lower` (then `compile`), and `export`.
 
     Raises:
         ArgumentTypeError: if `fun` cannot be called.
@@ -195,4 +211,4 @@ def filter_jit(fun: Any = _MISSING, *, donate: Donate = "none", **jitkwargs: Any
     for option, instead in _REPLACED.items():
         if option in jitkwargs:
             raise ArgumentError(f"`filter_jit` does not take `{option}`: {instead}.")
-    return _JitWrapper(fun, donate, jitkwargs)
+    return JitFunction(fun, donate, jitkwargs)

@@ -1,5 +1,6 @@
 """What the Modules that transformations return have in common."""
 
+import abc
 import dataclasses
 from typing import Any
 
@@ -15,6 +16,10 @@ class AbstractWrapper(Module):
     """
 
     _fun: Any
+
+    @abc.abstractmethod
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Calls the callable, in the way of the transformation."""
 
     @property
     def __wrapped__(self) -> Any:

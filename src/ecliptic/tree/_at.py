@@ -11,7 +11,7 @@ import dataclasses
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax.tree_util as jtu
 from jaxtyping import PyTree
@@ -19,6 +19,8 @@ from jaxtyping import PyTree
 from ecliptic.errors import SelectionError
 from ecliptic.tree._one_level import children_with_keys
 from ecliptic.tree._paths import format_path
+
+_T = TypeVar("_T")
 
 IsLeaf = Callable[[Any], bool]
 
@@ -32,12 +34,12 @@ _not_given: Any = _NotGiven()
 
 
 def tree_at(
-    where: Callable[[PyTree], Any | Sequence[Any]],
-    pytree: PyTree,
+    where: Callable[[_T], Any | Sequence[Any]],
+    pytree: _T,
     replace: Any | Sequence[Any] = _not_given,
     replace_fn: Callable[[Any], Any] = _not_given,
     is_leaf: Callable[[Any], bool] | None = None,
-) -> PyTree:
+) -> _T:
     """Return a PyTree with some of its nodes replaced.
 
     The tree is flattened and built again, so no constructor runs, and any PyTree will do.

@@ -1,7 +1,7 @@
 """Adding an update to the parameters."""
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,10 @@ from ecliptic.tree._difference import first_difference
 from ecliptic.tree._paths import KeyPath, format_path
 from ecliptic.tree._predicates import is_array
 
+_T = TypeVar("_T")
 
-def apply_updates(model: PyTree, updates: PyTree) -> PyTree:
+
+def apply_updates(model: _T, updates: PyTree) -> _T:
     """Add updates, such as an optimiser gives, to the leaves of a model.
 
     A leaf keeps its dtype: the sum is taken in the wider of the two, and rounded to that of the
