@@ -76,6 +76,10 @@ class Buffer:
         """`buffer.at[i].set(value)` is the buffer with that part replaced."""
         return _At(self)
 
+    def unwrap(self) -> Array:
+        """The array, for the loop itself: its functions have no use for it."""
+        return self._array
+
     def __repr__(self) -> str:
         return f"Buffer({self._array!r})"
 
@@ -88,9 +92,9 @@ class Buffer:
 
 def _misuse(what: str) -> str:
     return (
-        f"A part of the carry that `buffers=` selects {what}. In a loop's functions it is a buffer, "
-        "of which a part is written with `buffer.at[i].set(value)` and read with `buffer[i]`. If "
-        "the body needs the whole array, do not select it with `buffers=`."
+        f"A part of the carry that `buffers=` selects {what}. In a loop's functions it is a "
+        "buffer: write a part of it with `buffer.at[i].set(value)`, read one with `buffer[i]`. If "
+        "the functions need the whole array, do not select it with `buffers=`."
     )
 
 
@@ -245,4 +249,4 @@ def shown(state: Sequence[Any], buffers: Sequence[bool], active: Any = True) -> 
 
 def unwrapped(state: Sequence[Any]) -> list[Any]:
     """The arrays that a loop's function returned."""
-    return [x._array if isinstance(x, Buffer) else jnp.asarray(x) for x in state]
+    return [x.unwrap() if isinstance(x, Buffer) else jnp.asarray(x) for x in state]

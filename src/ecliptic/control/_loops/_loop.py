@@ -1,8 +1,8 @@
 """A while loop as a value, and what transformations make of it.
 
-A loop is two functions of *constants* and *state*, both flat lists of arrays. Constants are what the
-user's functions close over. To batch a loop, or to run it together with its derivative, is to make
-another loop.
+A loop is two functions of *constants* and *state*, both flat lists of arrays. Constants are what
+the user's functions close over. To batch a loop, or to run it together with its derivative, is to
+make another loop.
 """
 
 import dataclasses

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import tree_flatten, tree_map
+from jax.tree_util import tree_leaves, tree_map, tree_structure
 
 from ecliptic.control._loops._buffer import shown, unwrapped
 from ecliptic.control._loops._loop import Arrays
@@ -117,7 +117,7 @@ def _one_loop(
     if element is None:
         return jax.lax.scan(lambda c, x: _plain(step, c, x, flags), init, xs, length)
     described = jax.eval_shape(lambda c, x: _plain(step, c, x, flags)[1], init, element)
-    leaves, tree = tree_flatten(described)
+    leaves, trees = tree_leaves(described), []
     n, m = len(init), len(xs)
 
     def body(state: Arrays) -> Arrays:
@@ -125,7 +125,8 @@ def _one_loop(
         i = length - 1 - number if reverse else number
         carry, inputs, outputs = rest[:n], rest[n : n + m], rest[n + m :]
         carry, new = step(carry, [x[i] for x in inputs])
-        outputs = [y.at[i].set(row) for y, row in zip(outputs, tree.flatten_up_to(new), strict=True)]
+        rows, trees[:] = tree_leaves(new), [tree_structure(new)]
+        outputs = [y.at[i].set(row) for y, row in zip(outputs, rows, strict=True)]
         return [number + 1, *carry, *inputs, *outputs]
 
     state = checkpointed_while_loop(
@@ -136,7 +137,7 @@ def _one_loop(
         checkpoints=checkpoints,
         buffers=(False, *flags, *([True] * (m + len(leaves)))),
     )
-    return state[1 : n + 1], tree.unflatten(state[n + m + 1 :])
+    return state[1 : n + 1], trees[0].unflatten(state[n + m + 1 :])
 
 
 def _plain(step: Step, carry: Arrays, inputs: Arrays, flags: Sequence[bool]) -> tuple[Arrays, Any]:

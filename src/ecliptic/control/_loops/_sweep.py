@@ -1,4 +1,4 @@
-"""The two ways through a loop: forward, keeping some states, and back from one to the one before."""
+"""The two ways through a loop: forward, keeping some states, and back from each of them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_map
 from jaxtyping import Array, Int
 
 from ecliptic.control._loops._buffer import led_through
-from ecliptic.control._loops._loop import Arrays, Loop, close, where
+from ecliptic.control._loops._loop import Arrays, Loop, close
 from ecliptic.control._loops._pullback import Pullback
 from ecliptic.control._loops._schedule import Plan, Slots, no_slots, offset, place, plan
 
