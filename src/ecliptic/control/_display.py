@@ -47,14 +47,13 @@ class TqdmDisplay:
 
     def __init__(self, description: str | None) -> None:
         make: Any = importlib.import_module("tqdm.auto").tqdm
-        # A bar below another one goes when it is done. The bar alone decides when to draw:
-        # reports are rare already.
+        # A bar below another one goes when it is done. Whether a report is drawn depends on the time
+        # since the last one alone.
         self._bar = make(
             total=100.0,
             desc=description,
             unit="%",
             leave=None,
-            mininterval=0,
             miniters=0,
             bar_format="{l_bar}{bar}| [{elapsed}<{remaining}]",
         )

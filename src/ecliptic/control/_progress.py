@@ -126,8 +126,11 @@ class _Shown(NamedTuple):
 
 
 def _init(make: Callable[[], Display]) -> _Shown:
-    zero = jnp.zeros((), jnp.float32)
-    return _Shown(handle(partial(open_display, make)), zero, zero)
+    number = handle(partial(open_display, make))
+    # All of the state hangs on the number, which a compiler cannot know: otherwise the closing of a
+    # display would hang on nothing that a loop computes, and come before its reports.
+    zero = jnp.minimum(number, 0).astype(jnp.float32)
+    return _Shown(number, zero, zero)
 
 
 def _step(state: _Shown, progress: Any, minimum_increase: float) -> _Shown:
@@ -233,7 +236,7 @@ class TqdmProgress(AbstractProgress[_Shown]):
         self,
         refresh_steps: int = 20,
         *,
-        minimum_increase: float = 0.005,
+        minimum_increase: float = 0.01,
         description: str | None = None,
     ) -> None:
         if refresh_steps < 1:
