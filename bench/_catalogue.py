@@ -1,7 +1,16 @@
 """All rows, in the order of the table."""
 
-from bench import asynchrony, construction, flatten, imports, jit, methods, training
+from bench import (
+    asynchrony,
+    construction,
+    flatten,
+    imports,
+    jit,
+    methods,
+    training,
+    transforms,
+)
 from bench._row import Row
 
-TOPICS = (construction, methods, flatten, jit, asynchrony, training, imports)
+TOPICS = (construction, methods, flatten, jit, transforms, asynchrony, training, imports)
 ROWS: tuple[Row, ...] = tuple(row for topic in TOPICS for row in topic.ROWS)

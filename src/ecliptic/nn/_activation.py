@@ -38,6 +38,8 @@ def apply_to_units(activation: Callable[[Any], Any], x: Array, name: str) -> Arr
     Raises:
         LayerArgumentError: the activation is not a function from a scalar to a scalar.
     """
+    if _is_elementwise(activation):
+        return activation(x)
     arrays, rest = partition(activation, is_array)
 
     def one_unit(arrays: Any, x: Array) -> Any:
@@ -56,6 +58,25 @@ def apply_to_units(activation: Callable[[Any], Any], x: Array, name: str) -> Arr
         made = jnp.shape(y)[len(jnp.shape(x)) :]
         raise _not_elementwise(activation, name, f"makes an array of shape {made} of a scalar")
     return y
+
+
+# Functions that are known to act on each number of an array by itself. Mapping them over the units
+# would give the same program, after tracing each of them twice.
+_ELEMENTWISE = frozenset({
+    identity, jax.nn.celu, jax.nn.elu, jax.nn.gelu, jax.nn.hard_sigmoid, jax.nn.hard_silu,
+    jax.nn.hard_swish, jax.nn.hard_tanh, jax.nn.leaky_relu, jax.nn.log_sigmoid, jax.nn.mish,
+    jax.nn.relu, jax.nn.relu6, jax.nn.selu, jax.nn.sigmoid, jax.nn.silu, jax.nn.soft_sign,
+    jax.nn.softplus, jax.nn.squareplus, jax.nn.swish, jax.lax.cos, jax.lax.logistic, jax.lax.sin,
+    jax.lax.tanh, jnp.abs, jnp.cos, jnp.exp, jnp.sin, jnp.square, jnp.tanh,
+})  # fmt: skip
+
+
+def _is_elementwise(activation: Any) -> bool:
+    try:
+        return activation in _ELEMENTWISE
+    except TypeError:
+        # No hash: a PyTree with arrays.
+        return False
 
 
 def _takes_vectors(activation: Callable[[Any], Any], x: Array) -> bool:

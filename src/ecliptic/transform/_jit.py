@@ -6,10 +6,9 @@ Array leaves are traced; everything else is part of what is compiled. What happe
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import jax
-from typing_extensions import Self
 
 from ecliptic.errors import ArgumentError
 from ecliptic.module import Module, Partial, bind, field, looks_like_wrapped
