@@ -3,6 +3,12 @@
 from ecliptic.module._abstract import AbstractClassVar, AbstractVar
 from ecliptic.module._bound import BoundMethod, bind
 from ecliptic.module._field import field
+from ecliptic.module._function import (
+    StaticFunction,
+    plain_jax_problems,
+    unwrap_functions,
+    wrap_functions,
+)
 from ecliptic.module._meta import ModuleMeta
 from ecliptic.module._module import Module
 from ecliptic.module._partial import Partial
@@ -18,10 +24,14 @@ __all__ = [
     "ModuleMeta",
     "Partial",
     "Static",
+    "StaticFunction",
     "bind",
     "compile_function",
     "field",
     "looks_like_wrapped",
     "module_update_wrapper",
+    "plain_jax_problems",
     "tuple_display",
+    "unwrap_functions",
+    "wrap_functions",
 ]

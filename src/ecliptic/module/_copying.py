@@ -39,7 +39,7 @@ def _look_up(module: Any, name: str) -> Any:
     return module
 
 
-def _reference(leaf: Any) -> Any:
+def reference(leaf: Any) -> Any:
     """A reference to `leaf` if it is a named function of some kind; else itself."""
     if not callable(leaf) or isinstance(leaf, _COPIED_BY_NAME):
         return leaf
@@ -55,17 +55,18 @@ def _reference(leaf: Any) -> Any:
 
 def get_state(self: Any) -> Any:
     """The state of an instance, for `copy` and `pickle`."""
-    return _change(object.__getstate__(self), _reference)
+    return _change(object.__getstate__(self), reference)
 
 
 def set_state(self: Any, state: Any) -> None:
     """Gives an instance the state that `get_state` told."""
     in_dict, in_slots = state if isinstance(state, tuple) else (state, None)
     for name, value in {**(in_dict or {}), **(in_slots or {})}.items():
-        object.__setattr__(self, name, _change(value, _resolve))
+        object.__setattr__(self, name, _change(value, resolve))
 
 
-def _resolve(leaf: Any) -> Any:
+def resolve(leaf: Any) -> Any:
+    """What a reference stands for; anything else is itself."""
     return leaf.resolve() if isinstance(leaf, Reference) else leaf
 
 
