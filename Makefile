@@ -13,10 +13,11 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 WORKERS ?= 2
 
-# What `make test` runs: the examples in the docstrings, and all tests. `make test TESTS=tests/laws`
-# runs less; ARGS go to pytest.
+# What `make test` runs: the examples in the docstrings, and all tests but the simulations, which have
+# a target of their own. `make test TESTS=tests/laws` runs less; ARGS go to pytest.
 TESTS ?= src/ecliptic tests
-PYTEST_TEST = -m pytest -n $(WORKERS) --doctest-modules -p tests.support.strict_jax $(COVER) $(ARGS) $(TESTS)
+PYTEST_TEST = -m pytest -n $(WORKERS) --doctest-modules -p tests.support.strict_jax \
+    --ignore=tests/mjx $(COVER) $(ARGS) $(TESTS)
 
 # COVERAGE=1 counts the lines and branches that ran, and fails below the limit in pyproject.toml.
 ifdef COVERAGE
@@ -41,6 +42,10 @@ test: $(STAMPS)/test  ## Run the examples in the docstrings, and all tests.
 	$(BIN)/python $(PYTEST_TEST)
 
 # ---------------------------------------------------------------------------- for contributors
+
+.PHONY: test-mjx
+test-mjx: $(STAMPS)/mjx  ## Run simulations of MJX with its warp kernels, on a CPU.
+	$(BIN)/python -m pytest -p tests.support.strict_jax $(ARGS) tests/mjx
 
 .PHONY: doctest
 doctest: $(STAMPS)/test  ## Run the examples in the docstrings alone.
@@ -107,7 +112,7 @@ $(STAMPS)/venv:
 	"$$chosen" -m venv --clear $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/test $(STAMPS)/lint $(STAMPS)/demo $(STAMPS)/bench: pyproject.toml | $(STAMPS)/venv
+$(STAMPS)/test $(STAMPS)/lint $(STAMPS)/demo $(STAMPS)/bench $(STAMPS)/mjx: pyproject.toml | $(STAMPS)/venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(@F)]'
 	@touch $@
 

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import mujoco
+import numpy as np
 
 # Without warp-lang the import prints that there is none, which is no news here.
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -83,3 +84,24 @@ def per_world(data: Any) -> Any:
         return 0 if isinstance(leaf, jax.Array) or is_warp(leaf) else None
 
     return jax.tree.map(axis, data, is_leaf=is_warp)
+
+
+def warp_data(model: Any) -> Any:
+    """An `mjx.Data` of the warp implementation; needs warp-lang."""
+    return mjx.make_data(model, impl="warp", naconmax=100, njmax=100)
+
+
+def assert_same(one: Any, other: Any) -> None:
+    """Equal in every leaf: structure, shape, dtype and bits."""
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    named = jax.tree_util.tree_leaves_with_path(one)
+    for (path, x), y in zip(named, jax.tree.leaves(other), strict=True):
+        assert x.dtype == y.dtype
+        np.testing.assert_array_equal(x, y, err_msg=jax.tree_util.keystr(path))
+
+
+def assert_close(one: Any, other: Any) -> None:
+    """As `assert_same`, for two programs that round differently."""
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
