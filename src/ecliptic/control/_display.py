@@ -47,8 +47,8 @@ class TqdmDisplay:
 
     def __init__(self, description: str | None) -> None:
         make: Any = importlib.import_module("tqdm.auto").tqdm
-        # A bar below another one goes when it is done. Whether a report is drawn depends on the time
-        # since the last one alone.
+        # A bar below another one goes when it is done. Whether a report is drawn depends on the
+        # time since the last one alone.
         self._bar = make(
             total=100.0,
             desc=description,

@@ -1,15 +1,17 @@
 """Loops over lists of arrays that report to an `AbstractProgress` on their way."""
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import tree_flatten, tree_leaves, tree_map
+from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure
 
 from ecliptic import _jax
 from ecliptic._jax._handle import tied_to
+from ecliptic.control._kind import ScanKind
 from ecliptic.control._progress import AbstractProgress, NoProgress
 from ecliptic.errors import ArgumentTypeError
 
@@ -79,60 +81,74 @@ def _closed_on_failure(meter: Meter) -> Iterator[None]:
         raise
 
 
-# What runs a scan: function, carry, inputs, length.
-Scan = Callable[[Callable[..., Any], Any, Any, int], tuple[Any, Any]]
-
-
 def scan_in_parts(
-    scan: Scan,
+    how: ScanKind,
     step: Callable[..., Any],
     init: Arrays,
     xs: Arrays,
     size: int,
-    reverse: bool,
+    buffers: Sequence[bool],
     meter: Meter,
 ) -> tuple[tuple[Arrays, Any], Meter]:
     """A scan of scans, which reports between these: nothing is added to the steps themselves.
 
     Args:
-        scan: a scan, from the end if `reverse`.
+        how: how a scan runs. Both the inner ones and the outer one run so.
         step: what is scanned.
         init: the carry.
         xs: the inputs.
         size: the number of steps.
-        reverse: whether to go from the last step to the first.
+        buffers: which parts of the carry `step` gets as buffers.
         meter: reports.
 
     Returns:
-        What `scan` returns, and the meter after it.
+        What the scan returns, and the meter after it.
     """
     progress = meter.progress
     every = _interval(progress, size)
     parts, rest = divmod(size, every)
-    state, carry, outputs = meter.state, init, []
+    state, treedef = tree_flatten(meter.state)
+    carry, done, outputs = init, _zero_steps(), []
+
+    def report(state: Arrays, done: Any) -> Arrays:
+        fraction = done.astype(jnp.float32) / max(1, size)
+        return _leaves(progress.step(treedef.unflatten(state), fraction))
+
     if parts:
 
-        def part(carry: Any, inputs: Any) -> Any:
-            arrays, done, state = carry
-            arrays, out = scan(step, arrays, inputs, every)
+        def part(carry: Arrays, inputs: Arrays) -> Any:
+            arrays, (done, *state) = carry[: len(init)], carry[len(init) :]
+            arrays, out = how.run(step, arrays, inputs, every, buffers)
             done = done + every
-            return (arrays, done, progress.step(state, done.astype(jnp.float32) / size)), out
+            return [*arrays, done, *report(state, done)], out
 
-        whole = [_cut(x, rest, size) if reverse else _cut(x, 0, parts * every) for x in xs]
+        whole = [_cut(x, rest, size) if how.reverse else _cut(x, 0, parts * every) for x in xs]
         whole = [x.reshape(parts, every, *x.shape[1:]) for x in whole]
-        start = (init, jnp.zeros((), jnp.int32), state)
-        (carry, _, state), out = jax.lax.scan(part, start, whole, parts, reverse)
+        outer = dataclasses.replace(how, unroll=1)
+        start = [*init, done, *_leaves(state)]
+        end, out = outer.run(part, start, whole, parts, [False] * len(start))
+        carry, (done, *state) = end[: len(init)], end[len(init) :]
         outputs.append(tree_map(lambda y: y.reshape(parts * every, *y.shape[2:]), out))
     if rest or not parts:
-        left = [_cut(x, 0, rest) if reverse else _cut(x, parts * every, size) for x in xs]
-        carry, out = scan(step, carry, left, rest)
+        left = [_cut(x, 0, rest) if how.reverse else _cut(x, parts * every, size) for x in xs]
+        carry, out = how.run(step, carry, left, rest, buffers)
         outputs.append(out)
-        state = progress.step(state, jnp.ones((), jnp.float32))
+        state = report(state, done + rest)
+    last = Meter(progress, treedef.unflatten(state))
     if len(outputs) == 1:
-        return (carry, outputs[0]), Meter(progress, state)
-    ordered = reversed(outputs) if reverse else outputs
-    joined = tree_map(lambda *ys: jnp.concatenate(ys), *ordered)
-    return (carry, joined), Meter(progress, state)
+        return (carry, outputs[0]), last
+    ordered = reversed(outputs) if how.reverse else outputs
+    return (carry, tree_map(lambda *ys: jnp.concatenate(ys), *ordered)), last
+
+
+def _leaves(tree: Any) -> Arrays:
+    return [jnp.asarray(x) for x in tree_leaves(tree)]
+
+
+def _zero_steps() -> Any:
+    # A compiler that knew where the count starts would know where it ends, and the last report
+    # would not wait for the loop.
+    return jax.lax.optimization_barrier(jnp.zeros((), jnp.int32))
 
 
 def _cut(x: Any, start: int, stop: int) -> Any:
@@ -175,7 +191,7 @@ def while_with_reports(
     progress, first = meter
     size = len(init)
     every = _interval(progress, None if fraction else max_steps)
-    leaves, treedef = tree_flatten(first)
+    treedef = tree_structure(first)
 
     def done(arrays: Arrays, count: Any) -> Any:
         if fraction is None:
@@ -193,17 +209,21 @@ def while_with_reports(
         count = count + 1
 
         def tell() -> Arrays:
-            new = progress.step(treedef.unflatten(state), done(arrays, count))
-            return [jnp.asarray(x) for x in tree_leaves(new)]
+            return _leaves(progress.step(treedef.unflatten(state), done(arrays, count)))
 
         state = jax.lax.cond(count % every == 0, tell, lambda: state)
         return [*arrays, count, *state]
 
-    start = [*init, jnp.zeros((), jnp.int32), *(jnp.asarray(x) for x in leaves)]
+    start = [*init, _zero_steps(), *_leaves(first)]
     out = loop(lambda a: cond(a[:size]), with_report, start)
     count, *state = _of_longest(out[size], out[size + 1 :])
     last = progress.step(treedef.unflatten(state), done(out[:size], count))
     return out[:size], Meter(progress, last)
+
+
+def with_more(flags: Sequence[bool], arrays: Arrays) -> list[bool]:
+    """Flags for a list of arrays to which others were added, which have none."""
+    return [*flags, *([False] * (len(arrays) - len(flags)))]
 
 
 def _of_longest(count: Any, state: Arrays) -> Arrays:

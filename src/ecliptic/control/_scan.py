@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-import jax
 import jax.numpy as jnp
 from jax.tree_util import tree_flatten_with_path
 
@@ -125,15 +124,12 @@ def _scan(
 
         flags = buffer_flags("filter_scan", carry, buffers)
 
-        def scan(step: Any, arrays: Any, inputs: Any, length: int) -> tuple[Any, Any]:
-            return how.run(step, arrays, inputs, length, flags)
-
-        after = None
         if meter is None:
-            last, outputs = scan(step, carry.arrays, steps.arrays, size)
+            after = None
+            last, outputs = how.run(step, carry.arrays, steps.arrays, size, flags)
         else:
             (last, outputs), after = scan_in_parts(
-                scan, step, carry.arrays, steps.arrays, size, how.reverse, meter
+                how, step, carry.arrays, steps.arrays, size, flags, meter
             )
         return Measured((carry.merge(last), unpack_steps(outputs, size)), after)
 

@@ -9,7 +9,7 @@ from jaxtyping import ArrayLike, Bool, Int, Real
 from ecliptic.control._carry import Split, loop_wording, with_promotion
 from ecliptic.control._eager import run
 from ecliptic.control._kind import WhileKind, buffer_flags, without_buffers
-from ecliptic.control._metered import Measured, measured, while_with_reports
+from ecliptic.control._metered import Measured, measured, while_with_reports, with_more
 from ecliptic.control._progress import AbstractProgress, NoProgress
 from ecliptic.errors import ArgumentError
 
@@ -134,7 +134,7 @@ def _while_loop(
             last = how.run(cond, body, carry.arrays, flags)
         else:
             last, after = while_with_reports(
-                lambda cond, body, arrays: how.run(cond, body, arrays, flags),
+                lambda cond, body, arrays: how.run(cond, body, arrays, with_more(flags, arrays)),
                 cond,
                 body,
                 carry.arrays,
