@@ -46,12 +46,13 @@ class Loop:
 
     def run(self, consts: Arrays, state: Arrays) -> Arrays:
         """The state after the last step, by `jax.lax.while_loop`."""
-        if self.max_steps is None:
+        most = self.max_steps
+        if most is None:
             return jax.lax.while_loop(
                 lambda s: self.cond(consts, s), lambda s: self.body(consts, s, True), state
             )
         _, state = jax.lax.while_loop(
-            lambda s: (s[0] < self.max_steps) & self.cond(consts, s[1]),
+            lambda s: (s[0] < most) & self.cond(consts, s[1]),
             lambda s: (s[0] + 1, self.body(consts, s[1], True)),
             (jnp.zeros((), jnp.int32), state),
         )

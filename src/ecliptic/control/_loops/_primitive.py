@@ -202,7 +202,7 @@ def _sweep_primitive() -> Any:
         axis = Axis.of(data)
         consts, held, saved, cts = tree.unflatten(list(zip(args, dims, strict=True)))
         # A tree of pairs: each operand with its axis.
-        masked = saved.count[1] is not None
+        masked = saved.taken[1] is not None
         made = pieces.batched(
             axis, [d is not None for _, d in consts], [d is not None for _, d in held],
             masked=masked,
@@ -211,7 +211,7 @@ def _sweep_primitive() -> Any:
             [_to(x, d, 0) for x, d in consts],
             [_to(x, d, 0) for x, d in held],
             Saved(
-                _to(*saved.count, 0),
+                _to(saved.taken[0], saved.taken[1], 0),
                 [_everywhere(x, d, 1, axis.size) for x, d in saved.states],
                 _together(saved.slots),
             ),
@@ -237,7 +237,7 @@ def _inlined(name: str, run: Callable[..., Any], batch: Callable[..., Any]) -> A
 
     def abstract(*args: Any, **params: Any) -> Arrays:
         described = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
-        return jax.make_jaxpr(lambda *args: run(*args, **params))(*described).out_avals  # pyright: ignore
+        return jax.make_jaxpr(lambda *args: run(*args, **params))(*described).out_avals
 
     define(primitive, run, abstract, jvp=_by_jvp_of(run), batch_axis=batch)
     return primitive

@@ -64,14 +64,12 @@ def lax_scan(
     buffers: Sequence[bool] | None,
 ) -> tuple[Arrays, Any]:
     """`jax.lax.scan`, with buffers."""
-    if buffers is not None:
-        inner = step
+    flags = (False,) * len(init) if buffers is None else buffers
 
-        def step(carry: Arrays, inputs: Arrays) -> tuple[Arrays, Any]:
-            out, outputs = inner(shown(carry, buffers), inputs)
-            return unwrapped(out), outputs
+    def plain(carry: Arrays, inputs: Arrays) -> tuple[Arrays, Any]:
+        return _plain(step, carry, inputs, flags)
 
-    return jax.lax.scan(step, init, xs, length, reverse, unroll, split_transpose)
+    return jax.lax.scan(plain, init, xs, length, reverse, unroll, split_transpose)
 
 
 def _halves(length: int, checkpoints: int | None) -> tuple[int, int] | None:

@@ -74,8 +74,8 @@ def plan(max_steps: int | None, checkpoints: int | None) -> Plan:
 
 def plan_bounded(max_steps: int, base: int) -> Plan:
     """The plan with a slot for every segment, which has `base` steps at least."""
-    stride = min(max_steps, max(base, math.isqrt(max(0, max_steps - 1)) + 1))
-    return Plan(-(-max_steps // stride), stride, True)
+    stride = min(max(1, max_steps), max(base, math.isqrt(max(0, max_steps - 1)) + 1))
+    return Plan(max(1, -(-max_steps // stride)), stride, True)
 
 
 def _cut(max_steps: int, checkpoints: int, stride: int) -> Plan:

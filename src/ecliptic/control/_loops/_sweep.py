@@ -20,13 +20,13 @@ class Saved(NamedTuple):
     """What the way forward leaves for the way back.
 
     Args:
-        count: how many steps were taken; of each element, if these stop on their own.
+        taken: how many steps were; by each element, if these stop on their own.
         states: for each part of the state that is no buffer, the ones that were kept. One row more
             than there are slots: what goes there is dropped.
         slots: which states these are; None if each segment has its slot.
     """
 
-    count: Int[Array, "*lanes"]
+    taken: Int[Array, "*lanes"]
     states: Arrays
     slots: Slots | None
 
@@ -136,7 +136,7 @@ def sweep(
         The cotangents of constants and of the first state.
     """
     consts, held, saved, cts = operands
-    back = _Back(bind, pieces, cut, consts, held, saved.count)
+    back = _Back(bind, pieces, cut, consts, held, saved.taken)
     totals = [jnp.zeros(x.shape, x.dtype) for x in example]
     if cut.covers:
         _, totals, cts = repeat(
