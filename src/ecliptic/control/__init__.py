@@ -1,6 +1,7 @@
 """Loops and branches: those of `jax.lax`, over any PyTree."""
 
 from ecliptic.control._cond import filter_cond, filter_switch
+from ecliptic.control._loops import Buffer, buffer_at_set
 from ecliptic.control._map import filter_associative_scan, filter_map
 from ecliptic.control._progress import (
     AbstractProgress,
@@ -13,9 +14,11 @@ from ecliptic.control._while_loop import filter_fori_loop, filter_while_loop
 
 __all__ = [
     "AbstractProgress",
+    "Buffer",
     "NoProgress",
     "TextProgress",
     "TqdmProgress",
+    "buffer_at_set",
     "filter_associative_scan",
     "filter_cond",
     "filter_fori_loop",
