@@ -3,13 +3,14 @@
 import re
 import tomllib
 
+import jax
 import pytest
 
-from tests.support.project import DESIGN, ROOT, documents, shown
+from tests.support.project import DESIGN, GUIDES, ROOT, code_of, documents, shown
 from tests.support.surface import public_values
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+EXAMPLES = code_of(ROOT / "README.md")
 PAGES = sorted(path for path in DESIGN.glob("*.md") if path.name != "index.md")
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#]+)(?:#[^)]*)?\)")
 
@@ -22,6 +23,21 @@ def test_an_example_of_the_readme_runs(code, tmp_path, monkeypatch):
 
 def test_the_readme_has_an_example():
     assert EXAMPLES
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=shown)
+def test_a_guide_is_a_program_that_runs(guide, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parts = code_of(guide)
+    assert parts
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        exec(compile("".join(parts), guide.name, "exec"), {"__name__": "guide"})
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=shown)
+def test_a_guide_is_linked_from_the_index(guide):
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert f"](guides/{guide.name})" in index
 
 
 def test_the_readme_names_targets_that_exist():
@@ -38,7 +54,8 @@ def test_the_readme_names_targets_that_exist():
 
 @pytest.mark.parametrize("path", documents(), ids=shown)
 def test_the_links_of_a_document_lead_to_files(path):
-    links = LINK.findall(path.read_text(encoding="utf-8"))
+    prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.S | re.M)
+    links = LINK.findall(prose)
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 

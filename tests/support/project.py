@@ -1,12 +1,14 @@
 """Where the files of the project are, for tests that read them."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ecliptic"
 DESIGN = ROOT / "docs" / "design"
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 
 _FOLDERS = (".ci", "bench", "docs", "examples", "src", "tests")
 _TEXT = {".json", ".md", ".py", ".toml", ""}
@@ -21,6 +23,15 @@ def sources(*folders: str) -> Iterator[Path]:
 def documents() -> list[Path]:
     """Every Markdown file of the project."""
     return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def code_of(document: Path, label: str = "python") -> list[str]:
+    """The pieces of code in a document that have a label, in order.
+
+    `python mjx` is for what needs packages that the other tests do without.
+    """
+    text = document.read_text(encoding="utf-8")
+    return re.findall(rf"^```{label}\n(.*?)^```$", text, flags=re.S | re.M)
 
 
 def texts() -> Iterator[Path]:
