@@ -6,11 +6,12 @@ from bench import (
     flatten,
     imports,
     jit,
+    loops,
     methods,
     training,
     transforms,
 )
 from bench._row import Row
 
-TOPICS = (construction, methods, flatten, jit, transforms, asynchrony, training, imports)
+TOPICS = (construction, methods, flatten, jit, transforms, asynchrony, training, loops, imports)
 ROWS: tuple[Row, ...] = tuple(row for topic in TOPICS for row in topic.ROWS)

@@ -45,15 +45,16 @@ def table_lines(outcome: Outcome) -> Iterator[str]:
         return
     last = outcome.measurements[-1]
     samples, unit = last.samples, _unit(outcome)
-    reference = _sample(samples[REFERENCE], unit) if REFERENCE in samples else ""
-    subject = _sample(samples[SUBJECT], unit)
+    shown = _shown_in(outcome)
+    reference = _sample(samples[REFERENCE], shown) if REFERENCE in samples else ""
+    subject = _sample(samples[SUBJECT], shown)
     value = _value(last.value, unit)
     yield _line((row.name, subject, reference, value, *_limits(budget), _verdict(outcome, last)))
     if len(outcome.measurements) > 1:
         first = outcome.measurements[0]
         values = f"{_value(first.value, unit)}, then {_value(last.value, unit)}"
         yield f"    measured twice: {values} with {last.repeats} samples each"
-    yield from _peer_lines(outcome, last, unit)
+    yield from _peer_lines(outcome, last, shown)
 
 
 def _peer_lines(outcome: Outcome, last: Measurement, unit: str) -> Iterator[str]:
@@ -116,6 +117,11 @@ def _unit(outcome: Outcome) -> str:
     return RATIO if outcome.row.reference is not None else "s"
 
 
+def _shown_in(outcome: Outcome) -> str:
+    """The unit of samples, which that of the value may be a ratio of."""
+    return "B" if outcome.row.quantity == "B" else _unit(outcome)
+
+
 def _limits(budget: Budget | None) -> tuple[str, str]:
     if budget is None:
         return "", ""
@@ -127,9 +133,11 @@ def _value(value: float, unit: str) -> str:
 
 
 def _sample(sample: float, unit: str) -> str:
-    """A sample is a time, except under a budget in per cent, where it is a share."""
+    """A sample is a time, unless it is in bytes, or a share under a budget in per cent."""
     if unit == "%":
         return f"{100 * sample:.3g} %"
+    if unit == "B":
+        return f"{sample / 1e3:.3g} kB"
     for factor, name in ((1e9, "ns"), (1e6, "µs"), (1e3, "ms")):
         if sample * factor < 1000:
             return f"{sample * factor:.3g} {name}"

@@ -23,6 +23,7 @@ class Row:
         peers: Further contenders, for information: one that is not installed does no harm.
         repeats: How many samples to take; None for as many as the command line says. Slow
             benchmarks set it.
+        quantity: What the clocks read: seconds, or bytes.
     """
 
     name: str
@@ -32,3 +33,4 @@ class Row:
     budget: str | None = None
     peers: Mapping[str, Factory] = dataclasses.field(default_factory=dict)
     repeats: int | None = None
+    quantity: str = "s"

@@ -56,6 +56,11 @@ def test_peers_stand_beside_subject_and_reference():
     assert "gone: absent (ImportError: not here)" in text
 
 
+def test_memory_is_shown_in_bytes():
+    row = Row("thing", subject=constant(3e3), reference=constant(2e3), quantity="B")
+    assert table(row, None).split()[:7] == ["thing", "3", "kB", "2", "kB", "1.5", "×"]
+
+
 def test_a_share_is_shown_in_per_cent():
     row = Row("thing", subject=constant(0.005), reference=constant(0.001), budget="key")
     assert table(row, Budget("key", 1.0, "%")).split()[:6] == [

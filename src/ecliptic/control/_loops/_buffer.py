@@ -83,9 +83,6 @@ class Buffer:
     def __repr__(self) -> str:
         return f"Buffer({self._array!r})"
 
-    def __jax_array__(self) -> Array:
-        raise ArgumentTypeError(_misuse("was used as an array"))
-
     def __iter__(self) -> Any:
         raise ArgumentTypeError(_misuse("was iterated over"))
 

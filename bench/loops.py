@@ -1,0 +1,137 @@
+"""The gradient of a loop of 1024 small steps, for each kind of loop that has one.
+
+The reference is `jax.lax.scan`, which keeps what it needs of every step.
+"""
+
+import importlib
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bench._measure import Clock, Reported, Timed
+from bench._models import ECLIPTIC, library
+from bench._row import Row
+
+STEPS = 1024
+WIDTH = 64
+
+# These compile a program for each sample.
+COMPILATIONS = 5
+
+Loss = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+def _step(weight: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.tanh(weight @ y)
+
+
+def _plain() -> Loss:
+    def loss(weight: jax.Array, y: jax.Array) -> jax.Array:
+        y, _ = jax.lax.scan(lambda y, _: (_step(weight, y), None), y, None, STEPS)
+        return jnp.sum(y**2)
+
+    return loss
+
+
+def _while(module: str, name: str, kind: str) -> Loss:
+    loop = getattr(importlib.import_module(module), name)
+
+    def loss(weight: jax.Array, y: jax.Array) -> jax.Array:
+        _, y = loop(
+            lambda carry: carry[0] < STEPS,
+            lambda carry: (carry[0] + 1, _step(weight, carry[1])),
+            (jnp.zeros((), jnp.int32), y),
+            kind=kind,
+            max_steps=STEPS,
+        )
+        return jnp.sum(y**2)
+
+    return loss
+
+
+def _scan() -> Loss:
+    scan = library(ECLIPTIC).filter_scan
+
+    def loss(weight: jax.Array, y: jax.Array) -> jax.Array:
+        step = lambda y, _: (_step(weight, y), None)  # noqa: E731
+        y, _ = scan(step, y, length=STEPS, kind="checkpointed")
+        return jnp.sum(y**2)
+
+    return loss
+
+
+def _scan_of_equinox() -> Loss:
+    scan = importlib.import_module("equinox.internal").scan
+
+    def loss(weight: jax.Array, y: jax.Array) -> jax.Array:
+        step = lambda y, _: (_step(weight, y), None)  # noqa: E731
+        y, _ = scan(step, y, None, STEPS, kind="checkpointed")
+        return jnp.sum(y**2)
+
+    return loss
+
+
+def _arguments() -> tuple[jax.Array, jax.Array]:
+    weight = jax.random.normal(jax.random.key(0), (WIDTH, WIDTH)) / WIDTH**0.5
+    return weight, jnp.ones(WIDTH)
+
+
+def _compiled(make: Callable[[], Loss]) -> Any:
+    return jax.jit(jax.grad(make(), (0, 1))).lower(*_arguments()).compile()
+
+
+def _run(make: Callable[[], Loss]) -> Clock:
+    program, arguments = _compiled(make), _arguments()
+    return Timed(lambda: jax.block_until_ready(program(*arguments)))
+
+
+def _memory(make: Callable[[], Loss]) -> Clock:
+    size = _compiled(make).memory_analysis().temp_size_in_bytes
+    return Reported(lambda: float(size))
+
+
+def _compilation(make: Callable[[], Loss]) -> Clock:
+    def sample() -> float:
+        start = time.perf_counter()
+        _compiled(make)
+        return time.perf_counter() - start
+
+    return Reported(sample)
+
+
+_OURS = partial(_while, ECLIPTIC, "filter_while_loop")
+_THEIRS = partial(_while, "equinox.internal", "while_loop")
+
+KINDS: dict[str, tuple[Callable[[], Loss], Callable[[], Loss]]] = {
+    "checkpointed while": (partial(_OURS, "checkpointed"), partial(_THEIRS, "checkpointed")),
+    "bounded while": (partial(_OURS, "bounded"), partial(_THEIRS, "bounded")),
+    "checkpointed scan": (_scan, _scan_of_equinox),
+}
+
+MEASURES: dict[str, tuple[Callable[[Callable[[], Loss]], Clock], int | None]] = {
+    "time": (_run, None),
+    "memory": (_memory, 1),
+    "compilation": (_compilation, COMPILATIONS),
+}
+
+
+def _row(kind: str, measure: str) -> Row:
+    (ours, theirs), (clock, repeats) = KINDS[kind], MEASURES[measure]
+    budget = f"loops.{kind.replace(' ', '-')}" if measure == "time" else f"loops.{measure}"
+    return Row(
+        f"gradient of a {kind}, {measure}",
+        budget=budget,
+        subject=partial(clock, ours),
+        reference=partial(clock, _plain),
+        against="the gradient of jax.lax.scan",
+        peers={"equinox": partial(clock, theirs)},
+        repeats=repeats,
+        quantity="B" if measure == "memory" else "s",
+    )
+
+
+ROWS = tuple(_row(kind, measure) for measure in MEASURES for kind in KINDS)
