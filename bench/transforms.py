@@ -45,6 +45,19 @@ def _traced_step(name: str) -> Clock:
     return Timed(trace)
 
 
+def _traced_gradient(name: str) -> Clock:
+    lib = library(name)
+    model, x = filtered_mlp(name, DEEP, WIDTH), jnp.ones((4, WIDTH))
+
+    def trace() -> None:
+        def loss(model: Any, x: jax.Array) -> jax.Array:
+            return _mean_square(jax.vmap(model)(x))
+
+        lib.filter_make_jaxpr(lib.filter_value_and_grad(loss))(model, x)
+
+    return Timed(trace)
+
+
 def _flat_step() -> Clock:
     arrays, x = flat_mlp(DEEP, WIDTH), jnp.ones((4, WIDTH))
 
@@ -100,14 +113,16 @@ def _closure_convert(lib: Any, fun: Any, model: Any, x: Any) -> Any:
     return lib.filter_closure_convert(lambda x: fun(model, x), x)
 
 
-def _against_equinox(name: str, budget: str | None, contender: Callable[[str], Clock]) -> Row:
+def _against_equinox(
+    name: str, budget: str | None, contender: Callable[[str], Clock], repeats: int = 40
+) -> Row:
     return Row(
         name,
         budget=budget,
         subject=partial(contender, ECLIPTIC),
         reference=partial(contender, EQUINOX),
         against="Equinox",
-        repeats=40,
+        repeats=repeats,
     )
 
 
@@ -120,7 +135,13 @@ ROWS = (
         reference=_flat_step,
         against="jax.jit(jax.value_and_grad(...)) over a flat list",
         peers={"equinox": partial(_traced_step, EQUINOX)},
-        repeats=12,
+        repeats=10,
+    ),
+    _against_equinox(
+        "trace a gradient, MLP of 64 layers",
+        "transforms.trace-gradient",
+        _traced_gradient,
+        repeats=10,
     ),
     Row(
         "call a function compiled ahead of time",

@@ -51,6 +51,8 @@ class ModuleMeta(type(typing_extensions.Protocol)):
     ) -> Any:
         body: dict[str, Any] = {key: as_method(key, value) for key, value in namespace.items()}
         body[_abstract.DECLARED] = _abstract.declarations(namespace, name)
+        if _is_named(bases, namespace):
+            body.setdefault("__name__", name)
         cls = super().__new__(mcs, name, bases, body, **kwargs)
         custom_init = _has_custom_init(cls)
         _make_dataclass(cls, custom_init=custom_init)
@@ -103,6 +105,16 @@ class ModuleMeta(type(typing_extensions.Protocol)):
         if parameters and parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
             parameters = parameters[1:]
         return signature.replace(parameters=parameters)
+
+
+def _is_named(bases: tuple[type, ...], namespace: dict[str, Any]) -> bool:
+    """Whether instances shall have a `__name__`: that of their class.
+
+    JAX calls a function without a name by its `repr`, at each `jax.vmap(module)`; for a large model
+    writing that takes longer than what is done with it. Wrappers have the name of what they wrap.
+    """
+    attributes = {*namespace, *(key for base in bases for k in base.__mro__ for key in k.__dict__)}
+    return "__call__" in attributes and "__wrapped__" not in attributes
 
 
 def _has_custom_init(cls: Any) -> bool:

@@ -125,12 +125,14 @@ class MLP(Module):
         """
         check_vector(x, self.in_size, "in_size", "MLP")
         learnt, plain = partition(self.activation, is_array)
+        has_arrays = bool(jax.tree.leaves(learnt))
 
         def hidden(layer: Linear, learnt: Any, x: Array) -> Array:
-            return apply_to_units(combine(learnt, plain), layer(x), "activation")
+            activation = combine(learnt, plain) if has_arrays else plain
+            return apply_to_units(activation, layer(x), "activation")
 
         def of_layer(i: int | slice) -> Any:
-            return jax.tree.map(lambda leaf: leaf[i], learnt)
+            return jax.tree.map(lambda leaf: leaf[i], learnt) if has_arrays else learnt
 
         if self.scan and self.depth > 0:
             x = hidden(self.layers[0], of_layer(0), x)

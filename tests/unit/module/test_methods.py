@@ -391,3 +391,35 @@ def test_other_descriptors_stay_as_they_are():
 def test_methods_are_no_leaves_and_no_fields_of_the_instance():
     assert "apply" not in Scale(1).__dict__
     assert jax.tree.leaves(Scale(1)) == [1]
+
+
+class Called(ec.Module):
+    x: Any
+
+    def __call__(self, y):
+        return self.x * y
+
+
+class CalledToo(Called):
+    pass
+
+
+class Uncalled(ec.Module):
+    pass
+
+
+def test_a_module_that_can_be_called_has_the_name_of_its_class():
+    assert Called(1).__name__ == Called.__name__ == "Called"
+    assert CalledToo(1).__name__ == "CalledToo"
+    assert not hasattr(Uncalled(), "__name__")
+
+
+def test_jax_does_not_print_a_module_to_name_it(monkeypatch):
+    def refuse(self):
+        raise AssertionError("printed")
+
+    monkeypatch.setattr(Called, "__repr__", refuse)
+    m = Called(jnp.array(2.0))
+    assert jax.vmap(m)(jnp.ones(3)).tolist() == [2, 2, 2]
+    assert ec.filter_jit(m)(jnp.array(1.0)) == 2
+    assert ec.filter_vmap(m)(jnp.ones(3)).tolist() == [2, 2, 2]

@@ -1,6 +1,7 @@
 """Modules that look like what they wrap."""
 
 import copy
+import functools
 import inspect
 from typing import Any
 
@@ -90,7 +91,7 @@ def test_a_wrapper_needs_the_property():
 
 
 def test_a_name_that_the_wrapped_lacks_is_an_attribute_error():
-    w = ec.module_update_wrapper(Wrapper(ec.Partial(increment)))
+    w = ec.module_update_wrapper(Wrapper(functools.partial(increment)))
     with pytest.raises(AttributeError):
         w.__name__
     assert not hasattr(w, "absent")
