@@ -3,9 +3,11 @@
 from ecliptic import nn
 from ecliptic.control import (
     AbstractProgress,
+    Buffer,
     NoProgress,
     TextProgress,
     TqdmProgress,
+    buffer_at_set,
     filter_associative_scan,
     filter_cond,
     filter_fori_loop,
@@ -74,6 +76,7 @@ __all__ = [
     "AbstractClassVar",
     "AbstractProgress",
     "AbstractVar",
+    "Buffer",
     "Exported",
     "Module",
     "NoProgress",
@@ -82,6 +85,7 @@ __all__ = [
     "TextProgress",
     "TqdmProgress",
     "apply_updates",
+    "buffer_at_set",
     "combine",
     "default_deserialise_filter_spec",
     "default_serialise_filter_spec",

@@ -8,7 +8,7 @@ array inside, those included that the owner does not batch under `jax.vmap`: eac
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -81,7 +81,9 @@ class _Element:
 
 
 jax.tree_util.register_pytree_node(
-    _Element, lambda e: (e.arrays, e.like), lambda like, arrays: _Element(arrays, like)
+    _Element,
+    lambda e: (e.arrays, e.like),
+    lambda like, arrays: _Element(arrays, cast(Static[Any], like)),
 )
 
 

@@ -31,7 +31,10 @@ _new = object.__new__
 _set = object.__setattr__
 
 
-@typing_extensions.dataclass_transform(field_specifiers=(dataclasses.field, field))
+# (`eq_default`: a Module has its own `__eq__` and, with it, a hash.)
+@typing_extensions.dataclass_transform(
+    eq_default=False, field_specifiers=(dataclasses.field, field)
+)
 class ModuleMeta(type(typing_extensions.Protocol)):
     """The metaclass of Modules. It derives from `abc.ABCMeta`, and may be subclassed.
 

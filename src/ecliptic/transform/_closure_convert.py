@@ -122,6 +122,10 @@ def _describe(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
+def _with_weak_type(struct: jax.ShapeDtypeStruct, weak: bool) -> jax.ShapeDtypeStruct:
+    return struct if struct.weak_type == weak else struct.update(weak_type=weak)
+
+
 def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and same_static(one, other)
 
@@ -308,6 +312,10 @@ def filter_closure_convert(fn: Callable[_P, _T], *args: Any, **kwargs: Any) -> C
         return _TrivialClosureConvert(fn, example)
     flat = flatten_call(fn, args, kwargs, has_shape)
     closed, out = jax.make_jaxpr(flat.function, return_shape=True)(flat.arrays)
+    structs, treedef = tree_flatten(out)
+    # JAX 0.9 leaves the weak types out of what it returns.
+    weak = [aval.weak_type for aval in closed.out_avals]
+    out = treedef.unflatten(map(_with_weak_type, structs, weak))
     given = [array for array in flat.arrays if is_array(array)]
     converted = _Converted(name_of(fn), example, given, closed, out)
     return _ClosureConvert(list(closed.consts), converted)

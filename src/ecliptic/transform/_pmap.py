@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, overload
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import tree_flatten
 from jaxtyping import PyTree
 
 from ecliptic import _jax
@@ -101,7 +102,7 @@ class _Pmap(AbstractWrapper):
             laid.treedef,
             tuple(laid.axes),
             tuple(
-                None if traced else static_key(leaf)
+                _avals(leaf) if traced else static_key(leaf)
                 for leaf, traced in zip(laid.leaves, is_traced, strict=True)
             ),
         )
@@ -137,6 +138,13 @@ def _check(inputs: Side, laid: Laid, options: _Options, name: str) -> None:
             f"`filter_pmap` has a device for each element, and `{name}` was called with {size} "
             f"elements on {len(devices)} devices. Use `filter_vmap` for some of them."
         )
+
+
+def _avals(leaf: Any) -> Any:
+    """What a program is made for: `jax.pmap` of JAX 0.9 keeps the first output tree for all."""
+    arrays, treedef = tree_flatten(leaf)
+    avals = map(jax.typeof, arrays)
+    return treedef, *((aval.shape, aval.dtype, aval.weak_type) for aval in avals)
 
 
 def _compile(laid: Laid, is_traced: list[bool], options: _Options, name: str) -> Any:

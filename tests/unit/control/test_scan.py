@@ -195,7 +195,8 @@ def test_trees_of_other_libraries_are_carried():
 @pytest.mark.parametrize(
     ("start", "change"),
     [
-        (0, lambda c: c + 1), (0, lambda c: c + 1.5), (0.0, lambda c: c + 1), (True, lambda c: c ^ True),
+        (0, lambda c: c + 1), (0, lambda c: c + 1.5), (0.0, lambda c: c + 1),
+        (True, lambda c: c ^ True),
         (1j, lambda c: c * 2), (0, lambda c: jnp.float16(1) + c), (0.0, lambda c: 1.0),
         (1, lambda c: jnp.array(2)),
     ],

@@ -560,7 +560,9 @@ def test_wrong_donation_mode():
 
 
 def test_not_a_callable():
-    with pytest.raises(ArgumentTypeError, match="`filter_jit` needs a callable .* got 3 of type `int`"):
+    with pytest.raises(
+        ArgumentTypeError, match="`filter_jit` needs a callable .* got 3 of type `int`"
+    ):
         ec.filter_jit(3)
 
 

@@ -1,6 +1,7 @@
 """`filter_pmap`, on simulated devices."""
 
 import inspect
+import warnings
 
 import equinox as eqx
 import jax
@@ -122,6 +123,12 @@ def test_nothing_is_donated_by_default():
 def test_donations_of_no_use_warn_where_wanted():
     x = filter_pmap(lambda x: x + 1)(A)
     filter_pmap(lambda x: x.sum(), donate="all")(x)
+    x = filter_pmap(lambda x: x + 1)(A)
+    with warnings.catch_warnings(record=True) as by_jax:
+        warnings.simplefilter("always")
+        jax.pmap(lambda x: x.sum(), donate_argnums=0)(x)
+    if not by_jax:
+        pytest.skip("this JAX does not warn either")
     x = filter_pmap(lambda x: x + 1)(A)
     with pytest.warns(UserWarning, match="donated buffers were not usable"):
         filter_pmap(lambda x: x.sum(), donate="warn")(x)

@@ -119,5 +119,7 @@ def test_something_else_is_refused_by_path():
 
 
 def test_a_partition_without_a_mesh_is_refused():
-    with pytest.raises(ArgumentError, match=r"is the partition P\('x',\).*no mesh.*`jax.set_mesh"):
+    with pytest.raises(
+        ArgumentError, match=r"is the partition P\w*\('x',\).*no mesh.*`jax.set_mesh"
+    ):
         filter_shard(jnp.ones(8), SPEC)

@@ -31,6 +31,22 @@ class Buffer:
     Args:
         array: the array.
         active: where false, nothing is written.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax, jax.numpy as jnp
+        >>> def step(carry):
+        ...     i, x, seen = carry
+        ...     return i + 1, x * x, seen.at[i].set(x)
+        >>> def last(x):
+        ...     _, _, seen = ec.filter_while_loop(
+        ...         lambda carry: carry[0] < 3, step, (0, x, jnp.zeros(3)),
+        ...         kind="checkpointed", max_steps=3, buffers=lambda carry: carry[2],
+        ...     )
+        ...     return seen[2]
+        >>> float(last(jnp.array(2.0))), float(jax.grad(last)(jnp.array(2.0)))
+        (16.0, 32.0)
     """
 
     __slots__ = ("_active", "_array")
