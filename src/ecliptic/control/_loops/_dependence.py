@@ -6,8 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-# Operations whose one inner program has the same inputs and outputs as they have.
-_TRANSPARENT = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr"}
+# Operations whose one inner program has the same inputs and outputs as they have. Those with custom
+# derivatives are not among them: the derivative may depend on more than the value does.
+_TRANSPARENT = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "remat2": "jaxpr"}
 
 
 def dependence(function: Callable[..., Any], *inputs: Any, smooth: bool = False) -> list[set[int]]:
