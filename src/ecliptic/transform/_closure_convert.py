@@ -239,9 +239,13 @@ class _ClosureConvert(Module):
     consts: list[Any]
     _converted: _Converted = field(static=True)
 
+    # Not `__wrapped__`: the function may close over tracers, which must not live on in here.
+    @property
+    def __name__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._converted.name
+
     def __getattr__(self, name: str) -> Any:
-        # Not `__wrapped__`: the function may close over tracers, which must not live on in here.
-        if name in ("__name__", "__qualname__"):
+        if name == "__qualname__":
             return self._converted.name
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
