@@ -27,14 +27,11 @@ class Transform:
         name: its public name.
         use: applies it to the function `f` of a tree and an array.
         plain: what should come out, for a function of `(weights, x)`.
-        reverse: whether the result can be differentiated in reverse mode; else it is in forward
-            mode.
     """
 
     name: str
     use: Callable[[Function, Any, Any], Any]
     plain: Callable[[Function, Any, Any], Any]
-    reverse: bool = True
 
 
 def _scalar(f: Function) -> Function:
@@ -43,10 +40,6 @@ def _scalar(f: Function) -> Function:
 
 def _value(f: Function, w: Any, x: Any) -> Any:
     return f(w, x)
-
-
-def _twice(f: Function, w: Any, x: Any) -> Any:
-    return f(w, f(w, x))
 
 
 def _pair(f: Function, w: Any, x: Any) -> Any:
@@ -181,62 +174,6 @@ def _pmap(f: Function, tree: Any, x: Any) -> Any:
     return ec.filter_pmap(f, in_axes=(None, 0))(tree, jnp.stack([x, 2 * x]))
 
 
-# ---------------------------------------------------------------------------------- loops, branches
-
-
-def _scan(f: Function, tree: Any, x: Any) -> Any:
-    def step(carry: Any, _: Any) -> Any:
-        tree, x = carry
-        return (tree, f(tree, x)), (tree, x)
-
-    (tree, last), (_, xs) = ec.filter_scan(step, (tree, x), length=2)
-    return last, xs
-
-
-def _plain_scan(f: Function, w: Any, x: Any) -> Any:
-    return _twice(f, w, x), jnp.stack([x, f(w, x)])
-
-
-def _while_loop(f: Function, tree: Any, x: Any) -> Any:
-    def body(carry: Any) -> Any:
-        i, tree, x = carry
-        return i + 1, tree, f(tree, x)
-
-    return ec.filter_while_loop(lambda carry: carry[0] < 2, body, (0, tree, x))[2]
-
-
-def _fori_loop(f: Function, tree: Any, x: Any) -> Any:
-    return ec.filter_fori_loop(0, 2, lambda _, c: (c[0], f(*c)), (tree, x))[1]
-
-
-def _cond(f: Function, tree: Any, x: Any) -> Any:
-    tree, y = ec.filter_cond(
-        jnp.sum(x) < 0, lambda tree, x: (tree, f(tree, x)), lambda tree, x: (tree, x), tree, x
-    )
-    return f(tree, y)
-
-
-def _switch(f: Function, tree: Any, x: Any) -> Any:
-    branches = [lambda tree, x: (tree, x), lambda tree, x: (tree, f(tree, x))]
-    tree, y = ec.filter_switch((jnp.sum(x) < 0).astype(int), branches, tree, x)
-    return f(tree, y)
-
-
-def _map(f: Function, tree: Any, x: Any) -> Any:
-    xs = jnp.stack([x, 2 * x])
-    trees = ec.filter_vmap(lambda x: tree)(xs)
-    return ec.filter_map(lambda both: f(*both), (trees, xs))
-
-
-def _associative_scan(f: Function, tree: Any, x: Any) -> Any:
-    elements = {"x": jnp.stack([x, 2 * x]), "f": jnp.add}
-
-    def add(one: Any, other: Any) -> Any:
-        return {"x": one["f"](one["x"], other["x"]), "f": one["f"]}
-
-    return f(tree, ec.filter_associative_scan(add, elements)["x"][-1])
-
-
 # ----------------------------------------------------------------------------------------- the rows
 
 
@@ -277,11 +214,4 @@ TRANSFORMS = (
     Transform("filter_shard", _shard, _value),
     Transform("filter_shard_map", _shard_map, _value),
     Transform("filter_pmap", _pmap, _pair),
-    Transform("filter_scan", _scan, _plain_scan),
-    Transform("filter_while_loop", _while_loop, _twice, reverse=False),
-    Transform("filter_fori_loop", _fori_loop, _twice),
-    Transform("filter_cond", _cond, _twice),
-    Transform("filter_switch", _switch, _twice),
-    Transform("filter_map", _map, _pair),
-    Transform("filter_associative_scan", _associative_scan, lambda f, w, x: f(w, 3 * x)),
 )
