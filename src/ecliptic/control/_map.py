@@ -137,9 +137,31 @@ def _associative_scan(
     split = Split(elems)
     say = loop_wording("filter_associative_scan")
 
-    def combine(one: list[Any], other: list[Any]) -> list[Any]:
-        left = split.merge(one)
-        return Split(left).accept(fn(left, split.merge(other)), say)
-
     arrays = [jnp.asarray(array) for array in split.arrays]
-    return split.merge(jax.lax.associative_scan(combine, arrays, reverse=reverse, axis=axis))
+    impls = [jax.random.key_impl(x) if _is_key(x) else None for x in arrays]
+    # Seen as numbers, keys have an axis more at their end.
+    last = axis if axis < 0 and any(impls) else None
+
+    def numbers(arrays: list[Any]) -> list[Any]:
+        moved = arrays if last is None else [jnp.moveaxis(x, last, 0) for x in arrays]
+        return [jax.random.key_data(x) if _is_key(x) else x for x in moved]
+
+    def keys(arrays: list[Any]) -> list[Any]:
+        made = [
+            x if impl is None else jax.random.wrap_key_data(x, impl=impl)
+            for x, impl in zip(arrays, impls, strict=True)
+        ]
+        return made if last is None else [jnp.moveaxis(x, 0, last) for x in made]
+
+    def combine(one: list[Any], other: list[Any]) -> list[Any]:
+        left = split.merge(keys(one))
+        return numbers(Split(left).accept(fn(left, split.merge(keys(other))), say))
+
+    # `jax.lax.associative_scan` cannot put keys together.
+    along = axis if last is None else 0
+    out = jax.lax.associative_scan(combine, numbers(arrays), reverse=reverse, axis=along)
+    return split.merge(keys(out))
+
+
+def _is_key(array: Any) -> bool:
+    return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)

@@ -79,3 +79,19 @@ def test_associative_scan_errors():
         ec.filter_associative_scan(lambda a, b: a, "s")
     with pytest.raises(CarryError, match=r"(?s)`filter_associative_scan`.*carry\[1\]: 's' before"):
         ec.filter_associative_scan(lambda a, b: (a[0], "t"), (jnp.ones(4), "s"))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+def test_an_associative_scan_of_keys(axis):
+    keys = jax.random.split(jax.random.key(0), (3, 2))
+    elems = {"k": keys, "n": jnp.arange(6).reshape(3, 2), "s": "s"}
+
+    def later(a, b):
+        return {"k": b["k"], "n": a["n"] + b["n"], "s": a["s"]}
+
+    out = ec.filter_associative_scan(later, elems, axis=axis)
+    assert jnp.array_equal(jax.random.key_data(out["k"]), jax.random.key_data(keys))
+    assert jnp.array_equal(out["n"], jnp.cumsum(elems["n"], axis))
+    first = ec.filter_associative_scan(lambda a, b: a, keys, axis=axis)
+    expected = jnp.take(keys, jnp.zeros(keys.shape[axis], int), axis)
+    assert jnp.array_equal(jax.random.key_data(first), jax.random.key_data(expected))
