@@ -22,8 +22,12 @@ from ecliptic.module import (
     Module,
     Partial,
     Static,
+    StaticFunction,
     field,
     module_update_wrapper,
+    plain_jax_problems,
+    unwrap_functions,
+    wrap_functions,
 )
 from ecliptic.serialise import (
     default_deserialise_filter_spec,
@@ -82,6 +86,7 @@ __all__ = [
     "NoProgress",
     "Partial",
     "Static",
+    "StaticFunction",
     "TextProgress",
     "TqdmProgress",
     "apply_updates",
@@ -126,6 +131,7 @@ __all__ = [
     "module_update_wrapper",
     "nn",
     "partition",
+    "plain_jax_problems",
     "tree_at",
     "tree_check",
     "tree_deserialise_leaves",
@@ -134,4 +140,6 @@ __all__ = [
     "tree_pformat",
     "tree_pprint",
     "tree_serialise_leaves",
+    "unwrap_functions",
+    "wrap_functions",
 ]
