@@ -77,6 +77,10 @@ docs-check: $(STAMPS)/test  ## Run the code in the documents, follow their links
 surface: $(STAMPS)/test  ## Write the public names and signatures down anew.
 	$(BIN)/python -m tests.support.surface
 
+.PHONY: reference
+reference: $(STAMPS)/test  ## Write the reference pages anew from the docstrings.
+	$(BIN)/python -m tests.support.reference
+
 .PHONY: bench
 bench: $(STAMPS)/bench  ## Print the table of ratios, fail when a budget is passed.
 	$(BIN)/python -m bench $(ARGS)

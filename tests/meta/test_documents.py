@@ -7,6 +7,7 @@ import jax
 import pytest
 
 from tests.support.project import DESIGN, GUIDES, ROOT, code_of, documents, shown
+from tests.support.reference import FOLDER, pages
 from tests.support.surface import public_values
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,7 +38,7 @@ def test_a_guide_is_a_program_that_runs(guide, tmp_path, monkeypatch):
 @pytest.mark.parametrize("guide", GUIDES, ids=shown)
 def test_a_guide_is_linked_from_the_index(guide):
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert f"](guides/{guide.name})" in index
+    assert f"]({guide.parent.name}/{guide.name})" in index
 
 
 def test_the_readme_names_targets_that_exist():
@@ -85,3 +86,8 @@ def test_the_changelog_names_every_public_name(name):
 def test_the_changelog_speaks_of_this_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_reference_is_what_the_docstrings_say():
+    # `make reference` writes it anew.
+    assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")} == pages()

@@ -8,7 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ecliptic"
 DESIGN = ROOT / "docs" / "design"
-GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+# Pages whose code is one program.
+GUIDES = sorted(p for name in ("guides", "errors") for p in (ROOT / "docs" / name).glob("*.md"))
 
 _FOLDERS = (".ci", "bench", "docs", "examples", "src", "tests")
 _TEXT = {".json", ".md", ".py", ".toml", ""}

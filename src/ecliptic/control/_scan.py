@@ -61,7 +61,7 @@ def filter_scan(
             square root of the length, with which no step runs more than twice.
         buffers: a function from the carry to a node of it, or several: arrays that `f` only writes
             to and reads from at an index, as in [`filter_while_loop`][].
-        progress: shows how far the loop is, for instance [`TqdmProgress`][]`()`. The steps are done
+        progress: shows how far the loop is, for instance `TqdmProgress()`. The steps are done
             in parts, with a report after each, so that the steps themselves take no longer. The
             call waits until the loop is done, unless it is part of a compiled function.
 

@@ -53,7 +53,7 @@ def filter_while_loop(
             writes to at an index, and reads from at an index, and which change nowhere once they
             have been read there. Such an array is not copied on the way back, however often a state
             is kept. In both functions it appears as a [`Buffer`][].
-        progress: shows how far the loop is, for instance [`TqdmProgress`][]`()`. It has to be known
+        progress: shows how far the loop is, for instance `TqdmProgress()`. It has to be known
             what is far: by `fraction`, or else all is done after `max_steps` steps. The call waits
             until the loop is done, unless it is part of a compiled function.
         fraction: a function of the carry, for `progress`: which fraction of the work is done, from
