@@ -5,14 +5,15 @@ Array leaves are traced; everything else is part of what is compiled. What happe
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import jax
 
 from ecliptic.errors import ArgumentError
 from ecliptic.module import Module, Partial, bind, field, looks_like_wrapped
-from ecliptic.transform._program import Dispatch, Donate, Options, Output, Program, table_of
+from ecliptic.transform._donation import DonateMode, as_donation
+from ecliptic.transform._program import Dispatch, Options, Output, Program, table_of
 from ecliptic.transform._stages import (
     Exported,
     Lowered,
@@ -28,7 +29,7 @@ _P = ParamSpec("_P")
 _Q = ParamSpec("_Q")
 _T = TypeVar("_T")
 
-_DONATE_MODES = ("all", "all-except-first", "warn", "warn-except-first", "none")
+Donate = DonateMode | str | Sequence[str]
 
 # Options of `jax.jit` that filtering replaces, with what to do instead.
 _REPLACED = {
@@ -55,7 +56,13 @@ class JitFunction(Module, Generic[_P, _T]):
         self._function = fun if leaf else None
         self._tree = None if leaf else fun
         name = getattr(fun, "__name__", type(fun).__name__)
-        options = Options(name, donate, tuple(sorted(jitkwargs.items())))
+        options = Options(
+            name,
+            as_donation(donate, fun, bound=0 if leaf else 1),
+            jitkwargs.pop("in_shardings", None),
+            jitkwargs.pop("out_shardings", None),
+            tuple(sorted(jitkwargs.items())),
+        )
         self._dispatch = Dispatch(table_of(self._function, options))
 
     @property
@@ -170,10 +177,13 @@ def filter_jit(fun: Any = _MISSING, *, donate: Donate = "none", **jitkwargs: Any
         donate: whose buffers may be reused for the output. `"all"`: those of all arrays in the
             arguments, and in `fun`; `"all-except-first"`: all but those of the first argument (of
             `fun`, if that is a PyTree, as for a method); `"warn"` and `"warn-except-first"`: the
-            same, with JAX's warning where a buffer is of no use; `"none"`, the default: none. A
-            donated array can't be used again.
+            same, with JAX's warning where a buffer is of no use; `"none"`, the default: none. Or
+            names of parameters, such as `"state"` or `("model", "state")`: those of the arrays in
+            these arguments, with JAX's warning. A donated array can't be used again.
         **jitkwargs: further options of `jax.jit`, such as `inline`, `keep_unused` and
-            `compiler_options`.
+            `compiler_options`. `in_shardings` is a tree prefix of the tuple of positional
+            arguments, `out_shardings` of the output, as for [`filter_shard`][]; None leaves it
+            open.
 
     Returns:
         A Module that is called as `fun` is. It has the name, docstring and signature of `fun`, and
@@ -181,8 +191,8 @@ def filter_jit(fun: Any = _MISSING, *, donate: Donate = "none", **jitkwargs: Any
 
     Raises:
         ArgumentTypeError: if `fun` cannot be called.
-        ArgumentError: if `donate` is no mode, or an option of `jax.jit` is given that
-            filtering replaces.
+        ArgumentError: if `donate` is no mode and names no parameter, or an option of `jax.jit` is
+            given that filtering replaces.
         StaticError: at a call, if a static leaf has no hash, or a static field holds an array.
 
     !!! Example
@@ -202,11 +212,6 @@ def filter_jit(fun: Any = _MISSING, *, donate: Donate = "none", **jitkwargs: Any
     if isinstance(fun, classmethod | staticmethod):
         return type(fun)(filter_jit(fun.__func__, donate=donate, **jitkwargs))
     check_callable(fun, "filter_jit")
-    if donate not in _DONATE_MODES:
-        raise ArgumentError(
-            f"`filter_jit(donate=...)` is one of {', '.join(map(repr, _DONATE_MODES))}; "
-            f"got {donate!r}."
-        )
     for option, instead in _REPLACED.items():
         if option in jitkwargs:
             raise ArgumentError(f"`filter_jit` does not take `{option}`: {instead}.")

@@ -22,16 +22,16 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 import jax
 from jax.tree_util import tree_flatten
 
 from ecliptic.transform._collect import write_collector
+from ecliptic.transform._donation import Donation
+from ecliptic.transform._shard import filter_shard, lay_shardings
 from ecliptic.transform._static import explain, same_static, static_key
 from ecliptic.tree import array_type, is_array
-
-Donate = Literal["all", "all-except-first", "warn", "warn-except-first", "none"]
 
 # How many programs one function keeps. A function that is given a new static value at each call
 # (a fresh lambda) compiles each time; it shall not also hold on to all of them.
@@ -159,6 +159,39 @@ class _Silence:
         return run
 
 
+def _program(
+    function: Callable[[], Any], order: list[int], compiled: "Program", options: "Options"
+) -> Callable[..., Any]:
+    """The function of arrays that is compiled.
+
+    Args:
+        function: returns the user's function; None if it comes as the first argument.
+        order: the positions of leaves: those donated, the other arrays, those that are static.
+        compiled: the program that it is for, which must not be held on to.
+        options: how it is compiled.
+    """
+    treedef, static, silence = compiled.treedef, compiled.static, compiled.silence
+
+    def program(given: Any, kept: Any) -> Any:
+        if silence is not None:
+            silence.begin()
+        merged: list[Any] = [None] * len(order)
+        for position, leaf in zip(order, (*given, *kept, *static), strict=True):
+            merged[position] = leaf
+        args, kwargs = treedef.unflatten(merged)
+        fun = function()
+        if fun is None:
+            fun, *args = args
+        out = fun(*args, **kwargs)
+        if options.out_shardings is not None:
+            out = filter_shard(out, options.out_shardings)
+        return pack_output(out)
+
+    # What profiles and compiler dumps show.
+    program.__name__ = program.__qualname__ = options.name
+    return program
+
+
 class Program:
     """One compiled function: for one tree, one choice of traced leaves, one set of static leaves.
 
@@ -176,10 +209,9 @@ class Program:
         is_traced = [array_type(type(leaf)) for leaf in leaves]
         traced = [i for i, yes in enumerate(is_traced) if yes]
         held = [i for i, yes in enumerate(is_traced) if not yes]
-        donated = set(options.donated(traced, treedef))
+        donated = options.donation.leaves(traced, treedef)
         given = [i for i in traced if i in donated]
         kept = [i for i in traced if i not in donated]
-        order = given + kept + held
         self.name = options.name
         self.treedef = treedef
         self.types = list(map(type, leaves))
@@ -192,28 +224,15 @@ class Program:
         self.lock: threading.Lock | None = threading.Lock()
         self.calls = 0
         self.collect: Callable[..., Any] | None = None
-        static = self.static
-        silence = _Silence() if options.silent else None
-
-        def program(given_arrays: Any, kept_arrays: Any) -> Any:
-            if silence is not None:
-                silence.begin()
-            merged = [None] * len(order)
-            ordered = (*given_arrays, *kept_arrays, *static)
-            for position, leaf in zip(order, ordered, strict=True):
-                merged[position] = leaf
-            args, kwargs = treedef.unflatten(merged)
-            fun = function()
-            if fun is None:
-                fun, *args = args
-            return pack_output(fun(*args, **kwargs))
-
-        # (The name is what profiles and compiler dumps show.)
-        program.__name__ = program.__qualname__ = options.name
-        donate = {} if options.donate == "none" else {"donate_argnums": 0}
-        self.jitted: Any = jax.jit(program, **donate, **dict(options.jitkwargs))
-        self.silence = silence
-        self.run: Callable[..., Any] = silence.around(self.jitted) if silence else self.jitted
+        self.silence = _Silence() if options.donation.silent else None
+        how: dict[str, Any] = {"donate_argnums": 0} if donated else {}
+        if options.in_shardings is not None:
+            where = options.of_leaves(leaves, treedef)
+            how["in_shardings"] = tuple(where[i] for i in given), tuple(where[i] for i in kept)
+        program = _program(function, given + kept + held, self, options)
+        self.jitted: Any = jax.jit(program, **how, **dict(options.jitkwargs))
+        around = self.silence.around if self.silence else lambda jitted: jitted
+        self.run: Callable[..., Any] = around(self.jitted)
 
     def matches(self, leaves: list[Any], leaf_types: list[type], treedef: Any) -> bool:
         """Whether these arguments are for this program, as far as can be told without hashing."""
@@ -265,26 +284,30 @@ _tracing = threading.local()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Options:
-    """How a function is compiled."""
+    """How a function is compiled.
+
+    Args:
+        name: what the program is called.
+        donation: which arguments are donated.
+        in_shardings: where the arguments are; a tree prefix of the tuple of positional arguments.
+        out_shardings: where the output is put; a tree prefix of it.
+        jitkwargs: further options of `jax.jit`.
+    """
 
     name: str
-    donate: Donate
+    donation: Donation
+    in_shardings: Any
+    out_shardings: Any
     jitkwargs: tuple[tuple[str, Any], ...]
 
-    @property
-    def silent(self) -> bool:
-        """Whether donations that JAX cannot use go without a warning."""
-        return self.donate.startswith("all")
-
-    def donated(self, traced: list[int], treedef: Any) -> list[int]:
-        """Which of the traced leaves are donated."""
-        if self.donate == "none":
-            return []
-        if not self.donate.endswith("except-first"):
-            return traced
-        arguments = treedef.children()[0].children()
-        first = arguments[0].num_leaves if arguments else 0
-        return [i for i in traced if i >= first]
+    def of_leaves(self, leaves: list[Any], treedef: Any) -> list[Any]:
+        """The sharding of each leaf of the arguments; None where nothing is said."""
+        args, kwargs = treedef.unflatten(leaves)
+        bound = args[: self.donation.bound]
+        unspecified = [None] * jax.tree_util.tree_structure(bound).num_leaves
+        found = lay_shardings(args[self.donation.bound :], self.in_shardings, "in_shardings")
+        rest = [None] * jax.tree_util.tree_structure(kwargs).num_leaves
+        return [*unspecified, *found, *rest]
 
 
 class _Table:

@@ -14,7 +14,7 @@ from ecliptic.tree import first_difference, format_path, is_array
 _Target = Sharding | None
 
 
-def _as_sharding(entry: Any, path: Any) -> _Target:
+def _as_sharding(entry: Any, path: Any, name: str) -> _Target:
     if entry is None or isinstance(entry, Sharding):
         return entry
     if isinstance(entry, jax.Device):
@@ -23,7 +23,7 @@ def _as_sharding(entry: Any, path: Any) -> _Target:
         mesh = jax.sharding.get_abstract_mesh()
         if mesh.empty:
             raise ArgumentError(
-                f"`{format_path(path, 'device_or_shardings')}` is the partition {entry}, and there "
+                f"`{format_path(path, name)}` is the partition {entry}, and there "
                 f"is no mesh for it. Call `jax.set_mesh(mesh)` before, or give a "
                 f"`jax.sharding.NamedSharding(mesh, {entry})`."
             )
@@ -31,24 +31,24 @@ def _as_sharding(entry: Any, path: Any) -> _Target:
             return NamedSharding(jax.sharding.get_mesh(), entry)
         return NamedSharding(mesh, entry)
     raise ArgumentTypeError(
-        f"`{format_path(path, 'device_or_shardings')}` must be a device, a sharding, a "
+        f"`{format_path(path, name)}` must be a device, a sharding, a "
         f"`PartitionSpec` or None; got {entry!r} of type `{type(entry).__qualname__}`."
     )
 
 
-def _lay(x: PyTree, shardings: PyTree) -> list[_Target]:
-    """The sharding of each leaf."""
+def lay_shardings(x: PyTree, shardings: PyTree, name: str) -> list[_Target]:
+    """The sharding of each leaf of `x`; `name` is what the prefix tree was given as."""
     entries, treedef = tree_flatten_with_path(shardings, is_leaf=lambda node: node is None)
     try:
         subtrees = treedef.flatten_up_to(x)
     except ValueError as error:
         raise StructureError(
-            f"`device_or_shardings` must be a tree prefix of `x`, but it is not: "
+            f"`{name}` must be a tree prefix of `x`, but it is not: "
             f"{first_difference(shardings, x, lambda node: node is None)}."
         ) from error
     found: list[_Target] = []
     for (path, entry), subtree in zip(entries, subtrees, strict=True):
-        found += [_as_sharding(entry, path)] * tree_structure(subtree).num_leaves
+        found += [_as_sharding(entry, path, name)] * tree_structure(subtree).num_leaves
     return found
 
 
@@ -92,7 +92,7 @@ def filter_shard(x: PyTree[Any], device_or_shardings: PyTree[Any]) -> PyTree[Any
         ('batch', 4)
     """
     leaves, treedef = tree_flatten(x)
-    targets = _lay(x, device_or_shardings)
+    targets = lay_shardings(x, device_or_shardings, "device_or_shardings")
     wanted = {
         i: target
         for i, (leaf, target) in enumerate(zip(leaves, targets, strict=True))

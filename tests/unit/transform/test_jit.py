@@ -4,6 +4,7 @@ import functools
 import gc
 import threading
 import time
+import tracemalloc
 import warnings
 import weakref
 from collections import namedtuple
@@ -17,7 +18,7 @@ import pytest
 
 import ecliptic as ec
 from ecliptic import _jax
-from ecliptic.errors import ArgumentError, ArgumentTypeError, StaticError
+from ecliptic.errors import ArgumentError, ArgumentTypeError, StaticError, StructureError
 from ecliptic.module import BoundMethod
 
 Pair = namedtuple("Pair", ["first", "second"])
@@ -491,6 +492,113 @@ def test_donation_except_first_keeps_the_instance_of_a_method():
     assert not m.w.is_deleted()
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [("b", [False, True, False]), (("a", "c"), [True, False, True]), ("rest", [False] * 3)],
+)
+@pytest.mark.parametrize("by_name", [False, True])
+def test_donation_by_name(names, expected, by_name):
+    @functools.partial(ec.filter_jit, donate=names)
+    def f(a, b, c, *rest, **more):
+        return a + 1, b + 1, c["c"] + 1
+
+    for _ in range(8):
+        a, b, c = jnp.ones(2), jnp.ones(3), {"c": jnp.ones(4)}
+        f(a, c=c, b=b) if by_name else f(a, b, c)
+        assert [x.is_deleted() for x in (a, b, c["c"])] == expected
+
+
+def test_donation_by_name_of_many_and_of_self():
+    @functools.partial(ec.filter_jit, donate=("rest", "more"))
+    def f(a, *rest, **more):
+        return a + 1, [r + 1 for r in rest], {k: v + 1 for k, v in more.items()}
+
+    xs = [jnp.ones(i + 1) for i in range(4)]
+    f(xs[0], xs[1], xs[2], x=xs[3])
+    assert [x.is_deleted() for x in xs] == [False, True, True, True]
+
+    class M(ec.Module):
+        w: jax.Array
+
+        @ec.filter_jit(donate="self")
+        def f(self, x):
+            return M(self.w + x)
+
+        def g(self, x):
+            return x + 1
+
+    m, x = M(jnp.ones(2)), jnp.ones(2)
+    m2 = m.f(x)
+    assert (m.w.is_deleted(), x.is_deleted()) == (True, False)
+    ec.filter_jit(m2.g, donate="x")(x)
+    assert (m2.w.is_deleted(), x.is_deleted()) == (False, True)
+
+
+def test_donation_of_an_unknown_name():
+    with pytest.raises(ArgumentError, match=r"got \('b', 'c'\), and the parameters are 'a', 'b'"):
+        ec.filter_jit(lambda a, b: a, donate=("b", "c"))
+
+
+# --------------------------------------------------------------------------------------- shardings
+
+
+def test_shardings_of_arguments_and_outputs():
+    mesh = jax.make_mesh((4,), ("data",))
+    split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+
+    @functools.partial(ec.filter_jit, in_shardings=(None, split), out_shardings=(split, whole))
+    def f(model, batch, *, scale):
+        assert batch["name"] == "batch"
+        return {"x": batch["x"] * scale, "s": "s"}, model.factor
+
+    model = Scale(jnp.ones(()), "a")
+    for _ in range(8):
+        out, factor = f(model, {"x": jnp.ones((8, 2)), "name": "batch"}, scale=jnp.array(2.0))
+        assert out["x"].sharding.is_equivalent_to(split, 2)
+        assert out["s"] == "s"
+        assert factor.sharding.is_fully_replicated
+    both = ec.filter_jit(lambda x, y: (x, y), in_shardings=split)
+    assert both(jnp.ones(8), jnp.ones(4))[0].sharding.is_equivalent_to(split, 1)
+
+
+def test_shardings_that_do_not_fit():
+    mesh = jax.make_mesh((4,), ("data",))
+    split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    with pytest.raises(StructureError, match="`in_shardings` must be a tree prefix"):
+        ec.filter_jit(lambda x: x, in_shardings=(split, split))(jnp.ones(8))
+    with pytest.raises(StructureError, match="must be a tree prefix"):
+        ec.filter_jit(lambda x: x, out_shardings=(split, split))(jnp.ones(8))
+    with pytest.raises(ArgumentTypeError, match=r"`in_shardings\[0\]` must be a device"):
+        ec.filter_jit(lambda x: x, in_shardings=("data",))(jnp.ones(8))
+
+
+def test_inlined_under_eval_shape_scan_and_vmap():
+    f = ec.filter_jit(lambda m, x: (m(x), "s"), inline=True)
+    m = Scale(jnp.array(2.0), "a")
+    assert jax.eval_shape(lambda x: f(m, x)[0], jnp.ones(3)).shape == (3,)
+    assert jax.vmap(lambda x: f(m, x)[0])(jnp.ones(3)).tolist() == [2, 2, 2]
+    _, (ys, s) = ec.filter_scan(lambda c, x: (c, f(m, x)), None, jnp.ones(3))
+    assert (ys.tolist(), s) == ([2, 2, 2], "s")
+
+
+def test_many_calls_do_not_grow():
+    f = ec.filter_jit(lambda m, s: m)
+    m = outer()
+    warm(f, m, "s")
+    tracemalloc.start()
+    try:
+        gc.collect()
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(3000):
+            f(m, "s")
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 30_000
+
+
 def test_useless_donation_warns_only_if_asked_to():
     def f(x):
         return x.sum()
@@ -555,7 +663,7 @@ def test_replaced_options_of_jit(option):
 
 
 def test_wrong_donation_mode():
-    with pytest.raises(ArgumentError, match="is one of 'all', .*; got 'most'"):
+    with pytest.raises(ArgumentError, match="is one of 'all', .*got 'most'"):
         ec.filter_jit(len, donate="most")
 
 
