@@ -17,7 +17,7 @@ from jax.tree_util import tree_flatten, tree_leaves
 
 from ecliptic.errors import ArgumentError, ArgumentTypeError, EclipticWarning
 from ecliptic.module import Static, looks_like_wrapped
-from ecliptic.transform._targets import Call, Key, Place, as_places, picked
+from ecliptic.transform._targets import Call, Key, Place, as_places, picked, with_is_leaf
 from ecliptic.transform._wrapper import AbstractWrapper, check_callable, name_of
 from ecliptic.tree import is_array, is_array_like, is_inexact_array, leaves_with_paths
 
@@ -255,7 +255,7 @@ def _check_options(transform: str, jaxkwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _build(cls: Any, transform: str, fun: Any, has_aux: bool, gradkwargs: dict[str, Any]) -> Any:
-    wrt = gradkwargs.pop("wrt", None)
+    wrt = with_is_leaf(gradkwargs.pop("wrt", None), gradkwargs.pop("is_leaf", None), transform)
     places, single = as_places(gradkwargs.pop("argnums", None), gradkwargs.pop("argnames", None))
     if not isinstance(has_aux, bool):
         raise ArgumentError(f"`has_aux` must be True or False; got {has_aux!r}.")
@@ -296,6 +296,7 @@ def filter_value_and_grad(fun: Any = _unset, *, has_aux: bool = False, **gradkwa
             - `wrt`: which part of the argument. Either a function that picks a node of it or a
               sequence of nodes, as `where` of `tree_at`; or a filter specification, as for
               `partition`. With a sequence of arguments, it is about their tuple.
+            - `is_leaf`: with a specification as `wrt`, which nodes it is asked about as a whole.
             - `holomorphic`, and whatever else `jax.value_and_grad` takes.
 
     Returns:

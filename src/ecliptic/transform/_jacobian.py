@@ -13,7 +13,7 @@ from ecliptic.transform._blocks import by_columns, by_rows, rows_of
 from ecliptic.transform._grad import report_empty
 from ecliptic.transform._jvp import split_aux
 from ecliptic.transform._returned import Returned, filled
-from ecliptic.transform._targets import Call, Place, as_places, picked
+from ecliptic.transform._targets import Call, Place, as_places, picked, with_is_leaf
 from ecliptic.transform._vjp import check_has_aux
 from ecliptic.transform._wrapper import AbstractWrapper, check_callable, name_of
 from ecliptic.tree import is_array_like, is_inexact_array, leaves_with_paths
@@ -124,6 +124,7 @@ class _Choice(NamedTuple):
     argnums: Any
     argnames: Any
     wrt: Any
+    is_leaf: Callable[[Any], bool] | None
     holomorphic: bool
 
 
@@ -131,12 +132,13 @@ def _build(transform: str, fun: Any, has_aux: Any, kinds: tuple[bool, ...], choi
     """Wraps a function in one Jacobian for each of `kinds`, which say whether it is forward."""
     check_has_aux(has_aux)
     places, single = as_places(choice.argnums, choice.argnames)
+    wrt = with_is_leaf(choice.wrt, choice.is_leaf, transform)
 
     def wrap(fun: Any) -> Any:
         check_callable(fun, transform)
         for forward in kinds:
             options = _Options(transform, forward, has_aux, choice.holomorphic, places, single)
-            fun = _Jacobian(fun, options, choice.wrt)
+            fun = _Jacobian(fun, options, wrt)
         return fun
 
     return wrap if fun is _unset else wrap(fun)
@@ -149,6 +151,7 @@ def filter_jacfwd(
     argnums: Any = None,
     argnames: Any = None,
     wrt: Any = None,
+    is_leaf: Callable[[Any], bool] | None = None,
     holomorphic: bool = False,
 ) -> Callable[[Callable[_P, Any]], Callable[_P, Any]]: ...
 
@@ -161,6 +164,7 @@ def filter_jacfwd(
     argnums: Any = None,
     argnames: Any = None,
     wrt: Any = None,
+    is_leaf: Callable[[Any], bool] | None = None,
     holomorphic: bool = False,
 ) -> Callable[_P, Any]: ...
 
@@ -172,6 +176,7 @@ def filter_jacfwd(
     argnums: int | Sequence[int] | None = None,
     argnames: str | Sequence[str] | None = None,
     wrt: Any = None,
+    is_leaf: Callable[[Any], bool] | None = None,
     holomorphic: bool = False,
 ) -> Any:
     """Makes a function return its Jacobian, computed in forward mode.
@@ -190,6 +195,7 @@ def filter_jacfwd(
         wrt: which part of the argument. Either a function that picks a node of it or a sequence
             of nodes, as `where` of `tree_at`; or a filter specification, as for `partition`. With
             a sequence of arguments, it is about their tuple. Default: all of it.
+        is_leaf: with a specification as `wrt`, which nodes it is asked about as a whole.
         holomorphic: whether `fun` is a holomorphic function, of complex arrays to complex
             arrays. Default: false, so the argument must be real.
 
@@ -219,7 +225,7 @@ def filter_jacfwd(
         >>> jacobian["out"]["weight"], jacobian["out"]["activation"], jacobian["name"]
         (Array([ 6., 24.], dtype=float32), None, None)
     """
-    choice = _Choice(argnums, argnames, wrt, holomorphic)
+    choice = _Choice(argnums, argnames, wrt, is_leaf, holomorphic)
     return _build("filter_jacfwd", fun, has_aux, (True,), choice)
 
 
@@ -230,6 +236,7 @@ def filter_jacrev(
     argnums: Any = None,
     argnames: Any = None,
     wrt: Any = None,
+    is_leaf: Callable[[Any], bool] | None = None,
     holomorphic: bool = False,
 ) -> Callable[[Callable[_P, Any]], Callable[_P, Any]]: ...
 
@@ -242,6 +249,7 @@ def filter_jacrev(
     argnums: Any = None,
     argnames: Any = None,
     wrt: Any = None,
+    is_leaf: Callable[[Any], bool] | None = None,
     holomorphic: bool = False,
 ) -> Callable[_P, Any]: ...
 
@@ -253,6 +261,7 @@ def filter_jacrev(
     argnums: int | Sequence[int] | None = None,
     argnames: str | Sequence[str] | None = None,
     wrt: Any = None,
+    is_leaf: Callable[[Any], bool] | None = None,
     holomorphic: bool = False,
 ) -> Any:
     """Makes a function return its Jacobian, computed in reverse mode.
@@ -268,6 +277,7 @@ def filter_jacrev(
         argnums: as for [`filter_jacfwd`][].
         argnames: as for [`filter_jacfwd`][].
         wrt: as for [`filter_jacfwd`][].
+        is_leaf: with a specification as `wrt`, which nodes it is asked about as a whole.
         holomorphic: whether `fun` is a holomorphic function, of complex arrays to complex
             arrays. Default: false, so the output must be real.
 
@@ -291,7 +301,7 @@ def filter_jacrev(
         >>> ec.filter_jacrev(norm)({"name": "line", "weight": jnp.array([1.0, 2.0])})
         {'name': None, 'weight': Array([2., 4.], dtype=float32)}
     """
-    choice = _Choice(argnums, argnames, wrt, holomorphic)
+    choice = _Choice(argnums, argnames, wrt, is_leaf, holomorphic)
     return _build("filter_jacrev", fun, has_aux, (False,), choice)
 
 
@@ -302,6 +312,7 @@ def filter_hessian(
     argnums: Any = None,
     argnames: Any = None,
     wrt: Any = None,
+    is_leaf: Callable[[Any], bool] | None = None,
     holomorphic: bool = False,
 ) -> Callable[[Callable[_P, Any]], Callable[_P, Any]]: ...
 
@@ -314,6 +325,7 @@ def filter_hessian(
     argnums: Any = None,
     argnames: Any = None,
     wrt: Any = None,
+    is_leaf: Callable[[Any], bool] | None = None,
     holomorphic: bool = False,
 ) -> Callable[_P, Any]: ...
 
@@ -325,6 +337,7 @@ def filter_hessian(
     argnums: int | Sequence[int] | None = None,
     argnames: str | Sequence[str] | None = None,
     wrt: Any = None,
+    is_leaf: Callable[[Any], bool] | None = None,
     holomorphic: bool = False,
 ) -> Any:
     """Makes a function return its Hessian: the Jacobian of its Jacobian.
@@ -340,6 +353,7 @@ def filter_hessian(
         argnums: as for [`filter_jacfwd`][].
         argnames: as for [`filter_jacfwd`][].
         wrt: as for [`filter_jacfwd`][].
+        is_leaf: with a specification as `wrt`, which nodes it is asked about as a whole.
         holomorphic: whether `fun` is a holomorphic function, of complex arrays to complex
             arrays. Default: false, so argument and output must be real.
 
@@ -368,5 +382,5 @@ def filter_hessian(
         >>> float(hessian["position"]["position"]), float(hessian["position"]["stiffness"])
         (4.0, 6.0)
     """
-    choice = _Choice(argnums, argnames, wrt, holomorphic)
+    choice = _Choice(argnums, argnames, wrt, is_leaf, holomorphic)
     return _build("filter_hessian", fun, has_aux, (False, True), choice)

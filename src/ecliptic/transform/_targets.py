@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -161,6 +161,30 @@ _PICKED = _Picked()
 _LEFT = _Picked()
 
 
+class Specification(NamedTuple):
+    """A filter specification for `wrt=` with nodes to stop at.
+
+    Args:
+        spec: the specification.
+        is_leaf: says of a node whether functions in `spec` are asked about it as a whole.
+    """
+
+    spec: Any
+    is_leaf: Callable[[Any], bool]
+
+
+def with_is_leaf(wrt: Any, is_leaf: Callable[[Any], bool] | None, transform: str) -> Any:
+    """What `wrt=` and `is_leaf=` say together."""
+    if is_leaf is None:
+        return wrt
+    if wrt is None:
+        raise ArgumentError(
+            f"`{transform}(is_leaf=...)` says where the specification in `wrt=` stops; there is "
+            f"no `wrt=`."
+        )
+    return Specification(wrt, is_leaf)
+
+
 def picked(wrt: Any, tree: PyTree) -> list[bool]:
     """Says of each leaf whether `wrt` picks it.
 
@@ -169,6 +193,8 @@ def picked(wrt: Any, tree: PyTree) -> list[bool]:
             as `tree_at` takes it; or a filter specification, as `filter` takes it.
         tree: the tree.
     """
+    if isinstance(wrt, Specification):
+        return _by_specification(wrt.spec, tree, wrt.is_leaf)
     if not callable(wrt):
         return _by_specification(wrt, tree)
     try:
@@ -188,6 +214,14 @@ def picked(wrt: Any, tree: PyTree) -> list[bool]:
     return [leaf is _PICKED for leaf in tree_leaves(marked)]
 
 
-def _by_specification(spec: Any, tree: PyTree) -> list[bool]:
-    kept = filter(tree, spec, replace=_LEFT)
-    return [leaf is not _LEFT for leaf in tree_leaves(kept)]
+def _by_specification(
+    spec: Any, tree: PyTree, is_leaf: Callable[[Any], bool] | None = None
+) -> list[bool]:
+    kept = filter(tree, spec, replace=_LEFT, is_leaf=is_leaf)
+    nodes = tree_leaves(tree, is_leaf=is_leaf)
+    verdicts = tree_leaves(kept, is_leaf=is_leaf)
+    return [
+        verdict is not _LEFT
+        for node, verdict in zip(nodes, verdicts, strict=True)
+        for _ in tree_leaves(node)
+    ]

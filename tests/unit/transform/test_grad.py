@@ -648,3 +648,16 @@ def test_the_function_is_traced_once():
 
     filter_jit(filter_value_and_grad(f))(two())
     assert len(traces) == 1
+
+
+def test_is_leaf_says_where_a_specification_stops():
+    tree = {"a": (jnp.array(1.0), jnp.array(2.0)), "b": [jnp.array(3.0)]}
+
+    def f(tree):
+        return tree["a"][0] * tree["a"][1] * tree["b"][0]
+
+    how = dict(wrt=lambda node: isinstance(node, tuple), is_leaf=lambda n: isinstance(n, tuple))
+    assert ec.filter_grad(f, **how)(tree) == {"a": (6.0, 3.0), "b": [None]}
+    assert ec.filter_jacrev(f, **how)(tree) == {"a": (6.0, 3.0), "b": [None]}
+    with pytest.raises(ArgumentError, match=r"`filter_grad\(is_leaf=...\)` .* no `wrt=`"):
+        ec.filter_grad(f, is_leaf=lambda node: False)
