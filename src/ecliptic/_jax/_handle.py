@@ -74,7 +74,7 @@ def _primitive() -> Any:
 
     def kept(saveable: Any, unknown: Any, instantiated: Any, eqn: Any) -> Any:
         # Known on the way there, and a residual of it for the way back.
-        return eqn, None, [False], [False], []
+        return eqn, None, [False], [True], list(eqn.outvars)
 
     primitive.def_impl(outside)
     primitive.def_abstract_eval(abstract)

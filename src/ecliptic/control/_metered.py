@@ -198,8 +198,7 @@ def while_with_reports(
             part = count.astype(jnp.float32) / max(1, max_steps or 1)
         else:
             # In a batch, the whole is as far as its elements are on average. Those that have
-            # stopped
-            # may be seen one step further.
+            # stopped may be seen one step further.
             own = jax.lax.stop_gradient(jnp.asarray(fraction(arrays), jnp.float32))
             part = for_batch(jnp.mean, jnp.clip(own, 0, 1))
         return jnp.minimum(part, 1)

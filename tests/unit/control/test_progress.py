@@ -205,6 +205,11 @@ def test_a_loop_without_steps_is_at_its_end_at_once(lines):
     assert lines()[:2] == ["0.00%", "0.00%"]
 
 
+def test_a_loop_without_steps_in_a_derivative(lines):
+    jax.jit(jax.grad(jax.checkpoint(lambda x: scan(x, HALVES, 0))))(1.0)
+    assert lines()[0] == "0.00%"
+
+
 def test_a_fraction_of_the_carry(lines):
     count_to(10, HALVES, fraction=lambda c: c["i"] / 10)
     assert lines() == ["0.00%", "50.00%", "100.00%"]
