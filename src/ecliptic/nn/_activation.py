@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ecliptic.errors import LayerArgumentError
+from ecliptic.module import StaticFunction
 from ecliptic.tree import combine, is_array, partition
 
 
@@ -72,6 +73,8 @@ _ELEMENTWISE = frozenset({
 
 
 def _is_elementwise(activation: Any) -> bool:
+    if isinstance(activation, StaticFunction):
+        activation = activation.function
     try:
         return activation in _ELEMENTWISE
     except TypeError:
