@@ -1,6 +1,7 @@
-"""The gradient of a loop of 1024 small steps, for each kind of loop that has one.
+"""Loops: a model as the carry, and the gradient of each kind of loop that has one.
 
-The reference is `jax.lax.scan`, which keeps what it needs of every step.
+The reference is `jax.lax.scan`: with the model partitioned by hand, or for its gradient, for which
+it keeps what it needs of each of 1024 small steps.
 """
 
 import importlib
@@ -13,11 +14,15 @@ import jax
 import jax.numpy as jnp
 
 from bench._measure import Clock, Reported, Timed
-from bench._models import ECLIPTIC, library
+from bench._models import ECLIPTIC, filtered_mlp, library
 from bench._row import Row
 
 STEPS = 1024
 WIDTH = 64
+
+# Of the model in a carry.
+DEPTH = 4
+NARROW = 8
 
 # These compile a program for each sample.
 COMPILATIONS = 5
@@ -134,4 +139,60 @@ def _row(kind: str, measure: str) -> Row:
     )
 
 
-ROWS = tuple(_row(kind, measure) for measure in MEASURES for kind in KINDS)
+def _model_in_carry(how: str) -> tuple[Callable[..., Any], Any, jax.Array]:
+    """A loop over a model: by `filter_scan`, or partitioned by hand around `jax.lax.scan`."""
+    lib = library(ECLIPTIC)
+    model = filtered_mlp(ECLIPTIC, DEPTH, NARROW)
+    arrays, static = lib.partition(model, lib.is_array)
+    x = jnp.ones(NARROW)
+
+    def filtered(model: Any, x: jax.Array) -> tuple[Any, jax.Array]:
+        step = lambda carry, _: ((carry[0], carry[0](carry[1])), None)  # noqa: E731
+        return lib.filter_scan(step, (model, x), length=STEPS)[0]
+
+    def by_hand(arrays: Any, x: jax.Array) -> tuple[Any, jax.Array]:
+        def step(carry: Any, _: Any) -> Any:
+            arrays, x = carry
+            return (arrays, lib.combine(arrays, static)(x)), None
+
+        return jax.lax.scan(step, (arrays, x), length=STEPS)[0]
+
+    if how == "filter_scan":
+        return filtered, model, x
+    return by_hand, arrays, x
+
+
+def _call_of_loop(how: str) -> Clock:
+    loop, carried, x = _model_in_carry(how)
+    # Both through `jax.jit` over arrays alone: what is compared is the compiled loop.
+    lib = library(ECLIPTIC)
+    arrays, static = lib.partition(carried, lib.is_array)
+    jitted = jax.jit(lambda arrays, x: loop(lib.combine(arrays, static), x)[1])
+    return Timed(lambda: jax.block_until_ready(jitted(arrays, x)))
+
+
+def _trace_of_loop(how: str) -> Clock:
+    loop, carried, x = _model_in_carry(how)
+    lib = library(ECLIPTIC)
+    arrays, static = lib.partition(carried, lib.is_array)
+    return Timed(
+        lambda: jax.make_jaxpr(lambda arrays, x: loop(lib.combine(arrays, static), x)[1])(arrays, x)
+    )
+
+
+def _against_by_hand(name: str, budget: str, clock: Callable[[str], Clock], repeats: int) -> Row:
+    return Row(
+        name,
+        budget=budget,
+        subject=partial(clock, "filter_scan"),
+        reference=partial(clock, "by hand"),
+        against="jax.lax.scan, the model partitioned by hand",
+        repeats=repeats,
+    )
+
+
+ROWS = (
+    _against_by_hand("filter_scan over a model, call", "loops.scan-call", _call_of_loop, 60),
+    _against_by_hand("filter_scan over a model, trace", "loops.scan-trace", _trace_of_loop, 40),
+    *(_row(kind, measure) for measure in MEASURES for kind in KINDS),
+)
