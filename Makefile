@@ -25,7 +25,7 @@ COVER := --cov --cov-report=term-missing:skip-covered
 endif
 
 # One row a virtual environment: Python-JAX. `newest` is whatever the package index offers.
-MATRIX := 3.11-0.9.0 3.11-0.10.2 3.13-0.9.0 3.13-0.10.2 3.13-newest
+MATRIX := 3.11-0.9.0 3.11-0.10.2 3.12-0.11.2 3.13-0.9.0 3.13-0.10.2 3.13-newest
 
 .PHONY: help
 help:  ## Say what there is.
