@@ -64,7 +64,8 @@ BORROWED: dict[str, Borrowed] = {
         "jax.core", "eval_jaxpr", "0.4", "evaluate a program with other constants"
     ),
     "Primitive": Borrowed(
-        "jax.extend.core", "Primitive", "0.4.36",
+        # (`jax.extend.core` has it too; importing that takes as long as all of Ecliptic.)
+        "jax._src.core", "Primitive", "0.4",
         "a loop that can be differentiated in every mode is an operation of its own",
     ),
     "Zero": Borrowed(

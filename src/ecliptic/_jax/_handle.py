@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray, Tracer
 from jax.experimental import io_callback
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, partial_eval
+
+from ecliptic import _jax
 
 _ties: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar("ties", default=())
 
@@ -53,7 +54,7 @@ def handle(give: Callable[[], int]) -> jax.Array:
 
 @functools.cache
 def _primitive() -> Any:
-    primitive = Primitive("handle")
+    primitive = _jax.Primitive("handle")
 
     def run(*ties: Any, give: Callable[[], int]) -> Any:
         result = jax.ShapeDtypeStruct((), jnp.int32)

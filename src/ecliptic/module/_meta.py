@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import types
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -56,6 +57,8 @@ class ModuleMeta(type(typing_extensions.Protocol)):
         body[_abstract.DECLARED] = _abstract.declarations(namespace, name)
         if _is_named(bases, namespace):
             body.setdefault("__name__", name)
+            if isinstance(namespace.get("__call__"), types.FunctionType):
+                body.setdefault("__code__", namespace["__call__"].__code__)
         cls = super().__new__(mcs, name, bases, body, **kwargs)
         custom_init = _has_custom_init(cls)
         _make_dataclass(cls, custom_init=custom_init)
@@ -111,10 +114,11 @@ class ModuleMeta(type(typing_extensions.Protocol)):
 
 
 def _is_named(bases: tuple[type, ...], namespace: dict[str, Any]) -> bool:
-    """Whether instances shall have a `__name__`: that of their class.
+    """Whether instances shall have a `__name__`, that of their class, and the code of `__call__`.
 
-    JAX calls a function without a name by its `repr`, at each `jax.vmap(module)`; for a large model
-    writing that takes longer than what is done with it. Wrappers have the name of what they wrap.
+    These are what JAX says of a function in its messages. If it finds none it takes the `repr`, at
+    each call of `jax.vmap(module)`; for a large model, writing that takes longer than what is done
+    with it. Wrappers have the name of what they wrap.
     """
     attributes = {*namespace, *(key for base in bases for k in base.__mro__ for key in k.__dict__)}
     return "__call__" in attributes and "__wrapped__" not in attributes
