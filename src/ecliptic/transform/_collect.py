@@ -35,7 +35,7 @@ class _Writer:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {
             "array_type": array_type, "flatten": tree_flatten, "same_static": same_static,
-            "len": len, "map": map, "list": list, "type": type, "Exception": Exception,
+            "len": len, "type": type, "Exception": Exception,
         }  # fmt: skip
         self.names: dict[int, str] = {}
         self.arrays: list[str] = []
