@@ -13,11 +13,11 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 WORKERS ?= 2
 
-# What `make test` runs: the examples in the docstrings, and all tests but the simulations, which have
-# a target of their own. `make test TESTS=tests/laws` runs less; ARGS go to pytest.
+# What `make test` runs: the examples in the docstrings, and all tests but those that need PyTorch or
+# MuJoCo's kernels, which have targets of their own. `make test TESTS=tests/laws` runs less; ARGS go to pytest.
 TESTS ?= src/ecliptic tests
 PYTEST_TEST = -m pytest -n $(WORKERS) --doctest-modules -p tests.support.strict_jax \
-    --ignore=tests/mjx $(COVER) $(ARGS) $(TESTS)
+    --ignore=tests/mjx --ignore=tests/torch $(COVER) $(ARGS) $(TESTS)
 
 # COVERAGE=1 counts the lines and branches that ran, and fails below the limit in pyproject.toml.
 ifdef COVERAGE
@@ -46,6 +46,10 @@ test: $(STAMPS)/test  ## Run the examples in the docstrings, and all tests.
 .PHONY: test-mjx
 test-mjx: $(STAMPS)/mjx  ## Run simulations of MJX with its warp kernels, on a CPU.
 	$(BIN)/python -m pytest -p tests.support.strict_jax $(ARGS) tests/mjx
+
+.PHONY: test-torch
+test-torch: $(STAMPS)/torch  ## Compare layers with those of PyTorch.
+	$(BIN)/python -m pytest -p tests.support.strict_jax $(ARGS) tests/torch
 
 .PHONY: doctest
 doctest: $(STAMPS)/test  ## Run the examples in the docstrings alone.
@@ -116,7 +120,7 @@ $(STAMPS)/venv:
 	"$$chosen" -m venv --clear $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/test $(STAMPS)/lint $(STAMPS)/demo $(STAMPS)/bench $(STAMPS)/mjx: pyproject.toml | $(STAMPS)/venv
+$(STAMPS)/test $(STAMPS)/lint $(STAMPS)/demo $(STAMPS)/bench $(STAMPS)/mjx $(STAMPS)/torch: pyproject.toml | $(STAMPS)/venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(@F)]'
 	@touch $@
 
