@@ -39,6 +39,7 @@ class _Options(NamedTuple):
     out_specs: Any
     axis_names: Set[Any]
     check_vma: bool
+    is_leaf: Callable[[Any], bool] | None
 
     def sizes(self) -> dict[Any, int]:
         """The sizes of the axes of the mesh; empty if there is none."""
@@ -76,7 +77,7 @@ class _Mapping:
         self.in_specs = None
         if options.in_specs is not _unset:
             specs = _arrange(options.in_specs, fun, args, kwargs)
-            arguments = _Side("in_specs", (args, kwargs), argument_path)
+            arguments = _Side("in_specs", (args, kwargs), argument_path, (args, kwargs))
             of_function = [_REPLICATED] * (len(self.leaves) - len(arguments.leaves))
             of_leaves = [*of_function, *arguments.lay(specs, options)]
             self.in_specs = [of_leaves[i] for i in self.positions]
@@ -159,10 +160,18 @@ class _Side:
         option: the option that gives the partitions: `in_specs` or `out_specs`.
         value: the tree.
         path: writes a path into it as text.
+        containers: nodes below the root of which `is_leaf` is not asked, as they are not the user's.
     """
 
-    def __init__(self, option: str, value: PyTree, path: Callable[[Any], str]) -> None:
+    def __init__(
+        self,
+        option: str,
+        value: PyTree,
+        path: Callable[[Any], str],
+        containers: tuple[Any, ...] = (),
+    ) -> None:
         self.option = option
+        self.containers = (value, *containers) if containers else ()
         self.value = value
         self.path = path
         self.leaves, self.treedef = tree_flatten(value)
@@ -170,30 +179,40 @@ class _Side:
     def lay(self, specs: PyTree, options: _Options) -> list[PartitionSpec | None]:
         """The partition of each leaf, and None for what is no array."""
         entries, spec_treedef = tree_flatten(specs, is_leaf=_is_none)
+        nodes, treedef = tree_flatten(self.value, is_leaf=self._is_leaf(options.is_leaf))
+        # (Places, and not the nodes themselves: a specification may not go below a node.)
+        places = treedef.unflatten(range(len(nodes)))
         try:
-            subtrees = spec_treedef.flatten_up_to(self.value)
+            subtrees = spec_treedef.flatten_up_to(places)
         except ValueError as error:
             raise StructureError(
                 f"`{self.option}` must be a tree prefix, but it is not: of it and the value, "
-                f"{first_difference(specs, self.value, _is_none)}."
+                f"{first_difference(specs, places, _is_none)}."
             ) from error
         found: list[PartitionSpec | None] = []
         for entry, subtree in zip(entries, subtrees, strict=True):
-            for leaf in tree_leaves(subtree):
-                found.append(self._of_leaf(entry, leaf))
+            for place in tree_leaves(subtree):
+                found += self._of_node(entry, nodes[place])
         self._check(found, options)
         return found
 
-    def _of_leaf(self, entry: Any, leaf: Any) -> PartitionSpec | None:
-        if not is_array(leaf):
-            return None
-        spec = _as_spec(entry(leaf) if callable(entry) else entry)
+    def _is_leaf(self, is_leaf: Callable[[Any], bool] | None) -> Callable[[Any], bool] | None:
+        if is_leaf is None or not self.containers:
+            return is_leaf
+        return lambda node: all(node is not own for own in self.containers) and is_leaf(node)
+
+    def _of_node(self, entry: Any, node: Any) -> list[PartitionSpec | None]:
+        """The partitions of a node's leaves. A node is a leaf, unless `is_leaf` says otherwise."""
+        arrays = [is_array(leaf) for leaf in tree_leaves(node)]
+        if not any(arrays):
+            return [None] * len(arrays)
+        spec = _as_spec(entry(node) if callable(entry) else entry)
         if not isinstance(spec, PartitionSpec):
             raise ArgumentTypeError(
                 f"A function in `{self.option}` returned {spec!r} of type "
                 f"`{type(spec).__qualname__}`. It must return a `PartitionSpec` or None."
             )
-        return spec
+        return [spec if array else None for array in arrays]
 
     def _check(self, specs: list[PartitionSpec | None], options: _Options) -> None:
         """Checks shapes. JAX does so too, but by numbers in a flat list."""
@@ -285,6 +304,7 @@ def filter_shard_map(
     mesh: Mesh | AbstractMesh | None = None,
     axis_names: Set[Any] = frozenset(),
     check_vma: bool = True,
+    is_leaf: Callable[[Any], bool] | None = None,
 ) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]: ...
 
 
@@ -297,6 +317,7 @@ def filter_shard_map(
     mesh: Mesh | AbstractMesh | None = None,
     axis_names: Set[Any] = frozenset(),
     check_vma: bool = True,
+    is_leaf: Callable[[Any], bool] | None = None,
 ) -> Callable[_P, _T]: ...
 
 
@@ -308,6 +329,7 @@ def filter_shard_map(
     mesh: Mesh | AbstractMesh | None = None,
     axis_names: Set[Any] = frozenset(),
     check_vma: bool = True,
+    is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Makes a function work on the parts of its arguments, each on its device of a mesh.
 
@@ -330,6 +352,9 @@ def filter_shard_map(
         axis_names: the axes of the mesh that are mapped over. Default: all.
         check_vma: whether JAX checks that outputs which are said to be the same on each device
             are so. Default: true.
+        is_leaf: says of which nodes of the arguments and the output the entries speak as a whole:
+            a function in `in_specs` or `out_specs` is called with such a node, and what it returns
+            holds for all arrays in it. Default: of arrays alone.
 
     Returns:
         A function, which is a Module, of the same arguments.
@@ -356,7 +381,7 @@ def filter_shard_map(
     if in_specs is not _unset:
         _check_specs("in_specs", in_specs)
     _check_specs("out_specs", out_specs)
-    options = _Options(mesh, in_specs, out_specs, axis_names, check_vma)
+    options = _Options(mesh, in_specs, out_specs, axis_names, check_vma, is_leaf)
 
     def wrap(fun: Any) -> Any:
         check_callable(fun, "filter_shard_map")

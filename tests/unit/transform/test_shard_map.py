@@ -109,6 +109,32 @@ def test_partitions_are_those_that_the_arguments_have():
     assert shapes[0] == (2,)
 
 
+def is_pair(node):
+    return isinstance(node, tuple) and len(node) == 2
+
+
+def test_a_node_gets_one_partition_where_is_leaf_says_so():
+    seen = []
+
+    def of_node(node):
+        seen.append(node)
+        return X if is_pair(node) else None
+
+    def f(tree):
+        assert [leaf.shape for leaf in (*tree["pair"], tree["rest"])] == [(2,), (1,), (8,)]
+        return tree
+
+    tree = {"pair": (A, jnp.arange(4.0)), "rest": A}
+    out = mapped(f, of_node, lambda node: X if is_pair(node) else None, is_leaf=is_pair)(tree)
+    assert ec.tree_equal(out, tree)
+    assert [is_pair(node) for node in seen] == [True, False]
+
+
+def test_a_specification_below_a_node_of_is_leaf_is_refused():
+    with pytest.raises(StructureError, match="`in_specs` must be a tree prefix"):
+        mapped(lambda pair: pair, ((X, X),), is_leaf=is_pair)((A, A))
+
+
 def test_an_unchecked_replica():
     f = mapped(lambda x: x[:1], out_specs=None, check_vma=False)
     assert f(A).shape == (1,)
