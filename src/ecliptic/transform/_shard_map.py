@@ -160,7 +160,7 @@ class _Side:
         option: the option that gives the partitions: `in_specs` or `out_specs`.
         value: the tree.
         path: writes a path into it as text.
-        containers: nodes below the root of which `is_leaf` is not asked, as they are not the user's.
+        containers: nodes below the root of which `is_leaf` is not asked: not the user's.
     """
 
     def __init__(
