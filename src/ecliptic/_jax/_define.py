@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import PartitionSpec
 
 
 def define(
@@ -12,7 +13,8 @@ def define(
     run: Callable[..., Any],
     abstract: Callable[..., Any],
     *,
-    jvp: Callable[..., Any],
+    eager: Callable[..., Any] | None = None,
+    jvp: Callable[..., Any] | None = None,
     transpose: Callable[..., Any] | None = None,
     batch: Callable[..., Any] | None = None,
     batch_axis: Callable[..., Any] | None = None,
@@ -20,10 +22,11 @@ def define(
     """Gives a primitive its rules.
 
     Args:
-        primitive: the primitive, with several results.
+        primitive: the primitive.
         run: what it does, in terms of others.
         abstract: the shapes of its results.
-        jvp: its derivative.
+        eager: what it does outside of any trace. Default: `run`, compiled as one program.
+        jvp: its derivative, if it has one.
         transpose: the transpose, if it is linear in some arguments.
         batch: its rule under `jax.vmap`.
         batch_axis: the same, given the axis as its first argument.
@@ -32,10 +35,12 @@ def define(
     def outside(*args: Any, **params: Any) -> Any:
         return jax.jit(lambda *args: run(*args, **params))(*args)
 
-    primitive.def_impl(outside)
+    several = primitive.multiple_results
+    primitive.def_impl(outside if eager is None else eager)
     primitive.def_abstract_eval(abstract)
-    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=True))
-    ad.primitive_jvps[primitive] = jvp
+    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=several))
+    if jvp is not None:
+        ad.primitive_jvps[primitive] = jvp
     if transpose is not None:
         ad.primitive_transposes[primitive] = transpose
     if batch is not None:
@@ -47,3 +52,16 @@ def define(
 def no_tangent(value: Any) -> Any:
     """The tangent of an array that depends on nothing that is differentiated."""
     return ad.Zero(jax.typeof(value).to_tangent_aval())
+
+
+def scalar_like(aval: Any, dtype: Any) -> Any:
+    """The type of a scalar that is computed from an array of this type.
+
+    It varies over the same axes inside of `jax.shard_map`, and lies on the same mesh.
+
+    Args:
+        aval: the type of the array.
+        dtype: the dtype of the scalar.
+    """
+    sharding = aval.sharding.update(spec=PartitionSpec())
+    return aval.update(shape=(), dtype=dtype, sharding=sharding)
