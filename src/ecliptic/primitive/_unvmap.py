@@ -8,7 +8,6 @@ too, and their result is not mapped.
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int
@@ -20,7 +19,7 @@ from ecliptic.primitive._registry import register_impl_finalisation
 
 
 def _reduction(name: str, reduce: Callable[[Any], Any], dtype: Any) -> Any:
-    """The primitive of one of these reductions; `dtype` is that of its result, if it has its own."""
+    """The primitive of a reduction; `dtype` is that of the result, if it is not that of `x`."""
     primitive = _jax.Primitive(name)
 
     def abstract(x: Any) -> Any:
