@@ -25,6 +25,7 @@ EclipticError
 │   ├── ShapeError            (ValueError)  the shape is wrong
 │   ├── LayerArgumentError    (ValueError)  another argument is wrong or missing
 │   └── MissingKeyError       (RuntimeError)  a layer that draws random numbers was given no key
+├── EnumerationError          (ValueError)  items of different enumerations were mixed
 ├── SerialisationError        (RuntimeError)  a file does not hold what its skeleton says
 └── MissingPackageError       (ImportError) an optional package is needed, and is not installed
 
@@ -132,6 +133,10 @@ class LayerArgumentError(LayerError, ValueError):
 
 class MissingKeyError(LayerError, RuntimeError):
     """A layer that draws random numbers was given no key."""
+
+
+class EnumerationError(EclipticError, ValueError):
+    """Items of different enumerations were mixed, or others than items were used as such."""
 
 
 class SerialisationError(EclipticError, RuntimeError):
