@@ -6,6 +6,7 @@ EclipticError
 │   ├── StructureError        (ValueError)  two trees, or a tree and its specification, do not fit
 │   ├── LeafError             (TypeError)   a leaf has a type that cannot be used here
 │   ├── SelectionError        (ValueError)  `tree_at`'s `where` does not pick what it must
+│   │   └── SelectionTypeError (TypeError)  one replacement was given for several nodes
 │   └── PathError             (ValueError)  a path cannot be read, or matches nothing
 ├── ModuleError               a class or an instance breaks the rules of Modules
 │   ├── DefinitionError       (TypeError)   the class statement itself is wrong
@@ -21,12 +22,22 @@ EclipticError
 │   └── StaticError           (TypeError)   a static value cannot be compared from call to call
 ├── ControlError              a loop or a branch got something that it cannot use
 │   └── CarryError            (TypeError)   a step or a branch changed what has to stay
+├── RuntimeCheckError         (RuntimeError)  an `error_if` found something while a program ran
+│   └── TracetimeCheckError   the same, found before the program ran
+├── StateError                a state, or what is put into it, cannot be used
+│   ├── OldStateError         (ValueError)  a state was used after a newer one was made of it
+│   ├── StateValueError       (ValueError)  a value does not fit into the state
+│   └── StateKeyError         (KeyError)    the state has no value for an index
 ├── LayerError                a layer got an input that it cannot use
 │   ├── ShapeError            (ValueError)  the shape is wrong
 │   ├── LayerArgumentError    (ValueError)  another argument is wrong or missing
+│   ├── AxisNameError         (NameError)   a layer needs a mapped axis of a name, and there is none
 │   └── MissingKeyError       (RuntimeError)  a layer that draws random numbers was given no key
 ├── EnumerationError          (ValueError)  items of different enumerations were mixed
-├── SerialisationError        (RuntimeError)  a file does not hold what its skeleton says
+├── SerialisationError        (RuntimeError)  a tree cannot be written, or a file not be read
+│   ├── FileFormatError       a file is cut off, damaged, or of another kind
+│   └── MismatchError         a file does not hold what its skeleton says; it has a `report`
+├── DebugError                (RuntimeError) a tool of `ecliptic.debug` stops the program
 └── MissingPackageError       (ImportError) an optional package is needed, and is not installed
 
 EclipticWarning               (UserWarning) a probable mistake that still has a meaning
@@ -57,6 +68,10 @@ class LeafError(TreeError, TypeError):
 
 class SelectionError(TreeError, ValueError):
     """The `where` of `tree_at` does not pick what it must."""
+
+
+class SelectionTypeError(SelectionError, TypeError):
+    """`tree_at` got one replacement where it needs a sequence of them."""
 
 
 class PathError(TreeError, ValueError):
@@ -119,6 +134,33 @@ class CarryError(ControlError, TypeError):
     """A step of a loop, or a branch, changed what has to stay as it is."""
 
 
+class RuntimeCheckError(EclipticError, RuntimeError):
+    """An `error_if` in a program found what it looks for."""
+
+
+class TracetimeCheckError(RuntimeCheckError):
+    """An `error_if` will always fail, which is known before the program runs."""
+
+
+class StateError(EclipticError):
+    """A state of a model, or what is put into it, cannot be used."""
+
+
+class OldStateError(StateError, ValueError):
+    """A state was used after a newer one was made of it."""
+
+
+class StateValueError(StateError, ValueError):
+    """A value does not fit into the state, or is none that a state can hold."""
+
+
+class StateKeyError(StateError, KeyError):
+    """The state has no value for an index."""
+
+    # That of `KeyError` shows the message in quotes, with its line ends escaped.
+    __str__ = Exception.__str__
+
+
 class LayerError(EclipticError):
     """A layer got an input that it cannot use."""
 
@@ -131,6 +173,10 @@ class LayerArgumentError(LayerError, ValueError):
     """An argument of a layer is wrong or missing."""
 
 
+class AxisNameError(LayerError, NameError):
+    """A layer needs a mapped axis of a name, and there is none."""
+
+
 class MissingKeyError(LayerError, RuntimeError):
     """A layer that draws random numbers was given no key."""
 
@@ -140,7 +186,25 @@ class EnumerationError(EclipticError, ValueError):
 
 
 class SerialisationError(EclipticError, RuntimeError):
-    """A file does not hold what its skeleton says."""
+    """A tree cannot be written, or a file cannot be read as what its skeleton says."""
+
+
+class FileFormatError(SerialisationError):
+    """A file is cut off, damaged, or of another kind."""
+
+
+class MismatchError(SerialisationError):
+    """A file does not hold the leaves of its skeleton.
+
+    Attributes:
+        report: every difference, by path.
+    """
+
+    report: object = None
+
+
+class DebugError(EclipticError, RuntimeError):
+    """A tool of `ecliptic.debug` stops the program, or is used where it cannot work."""
 
 
 class MissingPackageError(EclipticError, ImportError):

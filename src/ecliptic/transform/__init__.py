@@ -7,7 +7,7 @@ from ecliptic.transform._custom_vjp import filter_custom_vjp
 from ecliptic.transform._eval_shape import cached_filter_eval_shape, filter_eval_shape
 from ecliptic.transform._grad import filter_grad, filter_value_and_grad
 from ecliptic.transform._jacobian import filter_hessian, filter_jacfwd, filter_jacrev
-from ecliptic.transform._jit import filter_jit
+from ecliptic.transform._jit import JitFunction, filter_jit
 from ecliptic.transform._jvp import filter_jvp
 from ecliptic.transform._linearize import filter_linearize
 from ecliptic.transform._make_jaxpr import filter_make_jaxpr
@@ -16,15 +16,22 @@ from ecliptic.transform._program import Output, pack_output
 from ecliptic.transform._pure_callback import filter_pure_callback
 from ecliptic.transform._shard import filter_shard
 from ecliptic.transform._shard_map import filter_shard_map
+from ecliptic.transform._signature import ArrayType, Signature, same_leaf
 from ecliptic.transform._stages import Exported
 from ecliptic.transform._static import same_static
 from ecliptic.transform._vjp import filter_vjp
 from ecliptic.transform._vmap import filter_vmap, if_array
+from ecliptic.transform._wrapper import AbstractWrapper, check_callable, name_of
 
 __all__ = [
+    "AbstractWrapper",
+    "ArrayType",
     "Exported",
+    "JitFunction",
     "Output",
+    "Signature",
     "cached_filter_eval_shape",
+    "check_callable",
     "filter_checkpoint",
     "filter_closure_convert",
     "filter_custom_jvp",
@@ -46,6 +53,8 @@ __all__ = [
     "filter_vjp",
     "filter_vmap",
     "if_array",
+    "name_of",
     "pack_output",
+    "same_leaf",
     "same_static",
 ]

@@ -1,0 +1,268 @@
+"""What has changed from one call to another, by leaf path: why `filter_jit` traced again."""
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import jax
+from jax.tree_util import tree_flatten_with_path
+
+from ecliptic.module import Module
+from ecliptic.transform import ArrayType, Signature, same_leaf
+from ecliptic.tree import format_path, tree_pformat
+
+Kind = Literal[
+    "shape", "dtype", "weak type", "sharding", "static", "new function", "array or not",
+    "structure", "static field", "calling", "option", "configuration", "wrapped anew", "forgotten",
+]  # fmt: skip
+
+# How much of a value is shown.
+_MAX_SHOWN = 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """One difference between two traces of a function.
+
+    Args:
+        path: the leaf, as an expression in the function's parameters, such as `model.layers[0]`.
+        kind: what kind of difference it is.
+        before: how it was, in words.
+        after: how it is now, in words.
+        advice: how a trace for it is avoided.
+    """
+
+    path: str
+    kind: Kind
+    before: str
+    after: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"`{self.path}` ({self.kind}): was {self.before}, is {self.after}. {self.advice}"
+
+
+_ADVICE: dict[str, str] = {
+    "shape": "Each shape is a program of its own: pad to a few sizes, or drop what is left over.",
+    "dtype": "Each dtype is a program of its own: convert it before the call, with `.astype`.",
+    "weak type": (
+        "An array made of a Python number gives way to other dtypes, and is traced for itself: "
+        "give its dtype when you make it, as in `jnp.asarray(x, jnp.float32)`."
+    ),
+    "sharding": "Each placement is a program of its own: put it there once, with `filter_shard`.",
+    "static": (
+        "What is no array is a part of the program. Let it stay the same; or, if the program only "
+        "computes with it, pass an array: `jnp.asarray(...)`."
+    ),
+    "new function": (
+        "It has the same code, and functions are compared by identity: define it once, outside of "
+        "the loop; what it closes over can be passed as an argument, or held by "
+        "`ecliptic.Partial`."
+    ),
+    "array or not": "Pass the same kind each time: an array is traced, all else is static.",
+    "structure": "Each structure is a program of its own: keep the same entries at each call.",
+    "static field": (
+        "Static fields are a part of the program. If the value changes from call to call, drop "
+        "`static=True` and hold an array."
+    ),
+    "calling": "Positional and keyword arguments are told apart: pass it the same way each time.",
+}
+
+
+def compare(before: Signature, after: Signature, fun: Any = None) -> list[Change]:
+    """Lists what is different in two signatures.
+
+    Args:
+        before: the earlier one.
+        after: the later one.
+        fun: the function, whose parameters name the arguments.
+    """
+    if before.has_structure_of(after):
+        same = map(same_leaf, before.leaves, after.leaves)
+        if all(same):
+            return []
+    try:
+        one, other = before.arguments(), after.arguments()
+    except Exception:
+        return _by_number(before, after)
+    return list(_arguments(_named(one, fun), _named(other, fun)))
+
+
+def _by_number(before: Signature, after: Signature) -> list[Change]:
+    """Differences where a node cannot be rebuilt around descriptions."""
+    if not before.has_structure_of(after):
+        return [_change("arguments", "structure", str(before.treedef), str(after.treedef))]
+    return [
+        change
+        for i, (one, other) in enumerate(zip(before.leaves, after.leaves, strict=True))
+        if not same_leaf(one, other)
+        for change in _leaves(f"leaf {i} of the arguments", one, other)
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Given:
+    """An argument, and how it was passed."""
+
+    value: Any
+    how: str
+
+
+def _named(call: tuple[tuple[Any, ...], dict[str, Any]], fun: Any) -> dict[str, _Given]:
+    """The arguments by name of parameter; by number where there is none."""
+    args, kwargs = call
+    names = _parameters(fun)
+    named = {}
+    for i, value in enumerate(args):
+        name = names[i] if i < len(names) else f"args[{i}]"
+        named[name] = _Given(value, "by position")
+    for name, value in kwargs.items():
+        named[name] = _Given(value, "by keyword")
+    return named
+
+
+def _parameters(fun: Any) -> list[str]:
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters if parameter.kind in positional]
+
+
+def _arguments(one: dict[str, _Given], other: dict[str, _Given]) -> Iterator[Change]:
+    for name in {**one, **other}:
+        if name not in one or name not in other:
+            given = [
+                f"given {side[name].how}" if name in side else "not given" for side in (one, other)
+            ]
+            yield _change(name, "structure", *given)
+            continue
+        if one[name].how != other[name].how:
+            yield _change(name, "calling", f"passed {one[name].how}", f"passed {other[name].how}")
+        yield from _nodes(name, one[name].value, other[name].value)
+
+
+def _nodes(path: str, one: Any, other: Any) -> Iterator[Change]:
+    """Differences between two trees at the same place."""
+    children, others = _children(one), _children(other)
+    if children is None and others is None:
+        if not same_leaf(one, other):
+            yield from _leaves(path, one, other)
+        return
+    if children is None or others is None or type(one) is not type(other):
+        yield _change(path, "structure", _show(one), _show(other))
+        return
+    keys, other_keys = list(children), list(others)
+    if keys != other_keys:
+        yield _change(path, "structure", *_entries(one, other, keys, other_keys))
+        return
+    if isinstance(one, Module):
+        yield from _static_fields(path, one, other)
+    elif _node_data(one) != _node_data(other):
+        yield _change(path, "structure", _show(one), _show(other))
+    for key in keys:
+        yield from _nodes(f"{path}{key}", children[key], others[key])
+
+
+def _children(node: Any) -> dict[str, Any] | None:
+    """The children of a node by their keys as text; None for a leaf."""
+    found = tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]
+    if len(found) == 1 and found[0][1] is node:
+        return None
+    return {format_path(path, ".")[1:]: child for path, child in found}
+
+
+def _node_data(node: Any) -> Any:
+    return jax.tree_util.tree_structure(node, is_leaf=lambda x: x is not node)
+
+
+def _entries(one: Any, other: Any, keys: list[str], others: list[str]) -> tuple[str, str]:
+    name = type(one).__name__
+    if isinstance(one, list | tuple) and type(one) is type(other):
+        return f"a {name} of {len(keys)}", f"a {name} of {len(others)}"
+    return f"a {name} with the entries {keys}", f"a {name} with the entries {others}"
+
+
+def _static_fields(path: str, one: Any, other: Any) -> Iterator[Change]:
+    for name in type(one).__class_spec__.static:
+        before, after = getattr(one, name, None), getattr(other, name, None)
+        if not same_leaf(before, after):
+            kind = "new function" if _same_code(before, after) else "static field"
+            yield _change(f"{path}.{name}", kind, _show(before), _show(after))
+
+
+def _leaves(path: str, one: Any, other: Any) -> Iterator[Change]:
+    arrays = isinstance(one, ArrayType), isinstance(other, ArrayType)
+    if all(arrays):
+        yield from _array_types(path, one, other)
+    elif any(arrays):
+        yield _change(path, "array or not", _show(one), _show(other))
+    elif _same_code(one, other):
+        yield _change(path, "new function", _show(one), "another function with the same code")
+    else:
+        yield _change(path, "static", _show(one), _show(other))
+
+
+def _array_types(path: str, one: ArrayType, other: ArrayType) -> Iterator[Change]:
+    if one.shape != other.shape:
+        yield _change(path, "shape", str(one.shape), str(other.shape))
+    if one.dtype != other.dtype:
+        yield _change(path, "dtype", str(one.dtype), str(other.dtype))
+    elif one.weak_type != other.weak_type:
+        weak = [f"{t.dtype}, {'weak' if t.weak_type else 'not weak'}" for t in (one, other)]
+        yield _change(path, "weak type", *weak)
+    if one.placement != other.placement and len(one.shape) == len(other.shape):
+        yield _change(path, "sharding", _place(one), _place(other))
+
+
+def _place(array: ArrayType) -> str:
+    if array.placement is None:
+        return "on no mesh"
+    spec, mesh = array.placement
+    return f"{spec} on {mesh}"
+
+
+def code_of(fun: Any) -> types.CodeType | None:
+    """The code of a function, of a method, or of what is wrapped; None if there is none."""
+    for _ in range(64):
+        code = getattr(fun, "__code__", None)
+        if isinstance(code, types.CodeType):
+            return code
+        for name in ("__func__", "func", "__wrapped__"):
+            inner = getattr(fun, name, None)
+            if inner is not None and inner is not fun:
+                fun = inner
+                break
+        else:
+            return None
+    return None
+
+
+def _same_code(one: Any, other: Any) -> bool:
+    if not callable(one) or not callable(other) or isinstance(one, type):
+        return False
+    code = code_of(one)
+    return code is not None and type(one) is type(other) and code == code_of(other)
+
+
+def _show(value: Any) -> str:
+    """A value in words."""
+    if isinstance(value, ArrayType):
+        weak = ", weakly typed" if value.weak_type else ""
+        return f"an array of shape {value.shape} and dtype {value.dtype}{weak}"
+    code = code_of(value) if isinstance(value, Callable) else None
+    if code is not None and not isinstance(value, Module):
+        return f"the function `{_name(value)}` ({code.co_filename}:{code.co_firstlineno})"
+    text = tree_pformat(value, width=10_000)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
+def _name(fun: Any) -> str:
+    return getattr(fun, "__qualname__", None) or type(fun).__qualname__
+
+
+def _change(path: str, kind: Kind, before: str, after: str) -> Change:
+    return Change(path, kind, before, after, _ADVICE[kind])
