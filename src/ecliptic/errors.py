@@ -41,6 +41,7 @@ EclipticError
 └── MissingPackageError       (ImportError) an optional package is needed, and is not installed
 
 EclipticWarning               (UserWarning) a probable mistake that still has a meaning
+└── LargeConstantWarning      large arrays become constants of a compiled program
 ```
 
 Each class that has a built-in counterpart derives from it too, so `except ValueError` works as
@@ -213,3 +214,7 @@ class MissingPackageError(EclipticError, ImportError):
 
 class EclipticWarning(UserWarning):
     """A probable mistake that still has a meaning."""
+
+
+class LargeConstantWarning(EclipticWarning):
+    """A function that is compiled captures large arrays, which become constants of its program."""

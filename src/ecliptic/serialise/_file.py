@@ -11,10 +11,10 @@ from typing import IO, Any
 SUFFIX = ".eqx"
 
 
-def with_suffix(path: str | os.PathLike[str]) -> Path:
-    """The path with `.eqx` added if it has no suffix of its own."""
+def with_suffix(path: str | os.PathLike[str], suffix: str = SUFFIX) -> Path:
+    """The path with a suffix added if it has none of its own."""
     path = Path(path)
-    return path if path.suffix else path.with_name(path.name + SUFFIX)
+    return path if path.suffix else path.with_name(path.name + suffix)
 
 
 @contextlib.contextmanager
@@ -45,15 +45,21 @@ def opened_for_writing(path_or_file: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _replaced(path: Path) -> Iterator[IO[bytes]]:
+    with written_beside(path) as beside, open(beside, "wb") as f:
+        yield f
+
+
+@contextlib.contextmanager
+def written_beside(path: Path) -> Iterator[Path]:
+    """Give the path of an empty file to write; it takes the place of `path` at the end, whole."""
     # Beside the target, because a file can be renamed over another within one file system only.
-    # Opened by mode, not by `tempfile`, to give the file the permissions that any new file gets.
+    # Made by mode, not by `tempfile`, to give the file the permissions that any new file gets.
     beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(beside, "xb") as f:
             if path.exists():
                 beside.chmod(stat.S_IMODE(path.stat().st_mode))
-            yield f
-            f.flush()
+            yield beside
             os.fsync(f.fileno())
         beside.replace(path)
     except BaseException:

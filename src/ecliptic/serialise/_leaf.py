@@ -62,26 +62,10 @@ def default_serialise_filter_spec(f: SupportsWrite[bytes], x: Any) -> None:
         >>> f.getvalue()[:6]
         b'\x93NUMPY'
     """
-    if isinstance(x, _jax.Tracer):
-        raise SerialisationError(
-            "it is being traced and has no value yet. Call `tree_serialise_leaves` outside of "
-            "`filter_jit` and other transformations."
-        )
-    if isinstance(x, jax.ShapeDtypeStruct):
-        raise SerialisationError("it is a `jax.ShapeDtypeStruct`, which has no value to write.")
-    if not _is_written(x):
+    array = host_array(x)
+    if array is None:
         return
-    if _is_key(x):
-        x = jax.random.key_data(x)
-    elif hasattr(type(x), "__jax_array__") and not is_array(x):
-        raise _cannot_rebuild(x)
-    array = np.asarray(x)
-    if array.dtype.hasobject:
-        raise SerialisationError(
-            f"{x!r} of type `{type(x).__name__}` can only be written by pickling it, which is "
-            "never done: reading it would run whatever code the file holds."
-        )
-    if array.dtype.isbuiltin == _EXTENDED and array.dtype.kind != "V":
+    if array.dtype.isbuiltin == EXTENDED and array.dtype.kind != "V":
         # NumPy would write a name of the dtype (`<f1`) that it cannot read.
         array = array.view(f"V{array.dtype.itemsize}")
     np.save(_Writable(f), array, allow_pickle=False)
@@ -116,8 +100,8 @@ def default_deserialise_filter_spec(f: SupportsReadSeek[bytes], x: Any) -> Any:
         1e-08
     """
     if isinstance(x, jax.ShapeDtypeStruct | jax.Array):
-        return _read_key(f, x) if _is_key(x) else _read_jax(f, x)
-    if not _is_written(x):
+        return _read_key(f, x) if is_key(x) else _read_jax(f, x)
+    if not is_written(x):
         return x
     if isinstance(x, np.ndarray):
         return _as_dtype(_read(f), x.dtype)
@@ -130,12 +114,42 @@ def default_deserialise_filter_spec(f: SupportsReadSeek[bytes], x: Any) -> Any:
     raise _cannot_rebuild(x)
 
 
-def _is_written(x: Any) -> bool:
+def host_array(x: Any) -> np.ndarray | None:
+    """A leaf as a NumPy array (of keys, their data), or None if it is no array and no number.
+
+    Raises:
+        SerialisationError: the leaf has no value, or only pickling could write it.
+    """
+    if isinstance(x, _jax.Tracer):
+        raise SerialisationError(
+            "it is being traced and has no value yet. Save outside of `filter_jit` and other "
+            "transformations."
+        )
+    if isinstance(x, jax.ShapeDtypeStruct):
+        raise SerialisationError("it is a `jax.ShapeDtypeStruct`, which has no value to write.")
+    if not is_written(x):
+        return None
+    if is_key(x):
+        x = jax.random.key_data(x)
+    elif hasattr(type(x), "__jax_array__") and not is_array(x):
+        raise _cannot_rebuild(x)
+    array = np.asarray(x)
+    if array.dtype.hasobject:
+        raise SerialisationError(
+            f"{x!r} of type `{type(x).__name__}` can only be written by pickling it, which is "
+            "never done: reading it would run whatever code the file holds."
+        )
+    return array
+
+
+def is_written(x: Any) -> bool:
+    """Whether a leaf is an array or a number."""
     # `is_array_like` leaves out the NumPy scalars that nobody can compute with, such as dates.
     return is_array_like(x) or isinstance(x, np.generic)
 
 
-def _is_key(x: Any) -> bool:
+def is_key(x: Any) -> bool:
+    """Whether a leaf is an array of typed PRNG keys, or the shape of one."""
     return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
@@ -188,7 +202,7 @@ def _read(f: SupportsReadSeek[bytes]) -> np.ndarray:
 
 
 # What `numpy.dtype.isbuiltin` is for the dtypes of other packages, those of JAX's among them.
-_EXTENDED = 2
+EXTENDED = 2
 
 
 def _native(dtype: Any) -> np.dtype[Any]:
@@ -198,14 +212,14 @@ def _native(dtype: Any) -> np.dtype[Any]:
 def _as_dtype(array: np.ndarray, dtype: Any) -> np.ndarray:
     """Takes raw bytes for what they were before NumPy wrote them."""
     raw = array.dtype.kind == "V" and array.dtype.names is None
-    if raw and array.dtype.itemsize == dtype.itemsize and dtype.isbuiltin == _EXTENDED:
+    if raw and array.dtype.itemsize == dtype.itemsize and dtype.isbuiltin == EXTENDED:
         return array.view(dtype)
     return array
 
 
 def _read_jax(f: SupportsReadSeek[bytes], x: Any) -> jax.Array:
     array = _as_dtype(_read(f), np.dtype(x.dtype))
-    if array.dtype.kind not in "biufc" and array.dtype.isbuiltin != _EXTENDED:
+    if array.dtype.kind not in "biufc" and array.dtype.isbuiltin != EXTENDED:
         return array  # pyright: ignore[reportReturnType]
     if jax.dtypes.canonicalize_dtype(array.dtype) != _native(array.dtype):
         if array.dtype == x.dtype:
@@ -216,14 +230,20 @@ def _read_jax(f: SupportsReadSeek[bytes], x: Any) -> jax.Array:
         # JAX would hold it in another dtype; the comparison must see the one on disk.
         return array  # pyright: ignore[reportReturnType]
     loaded = jnp.asarray(array.astype(_native(array.dtype), copy=False))
-    if getattr(x, "weak_type", False) and loaded.dtype == x.dtype:
-        # There is no other public way to make a weakly typed array of given values.
-        zero = jnp.asarray(loaded.dtype.type(0).item())
-        return jnp.broadcast_to(zero, loaded.shape).at[...].set(loaded)
-    return loaded
+    return (
+        weakened(loaded) if getattr(x, "weak_type", False) and loaded.dtype == x.dtype else loaded
+    )
 
 
-def _read_key(f: SupportsReadSeek[bytes], x: Any) -> jax.Array:
+def weakened(x: jax.Array) -> jax.Array:
+    """The same values with a weak type, where the dtype is one that has weak types."""
+    # There is no other public way to make a weakly typed array of given values.
+    zero = jnp.asarray(x.dtype.type(0).item())
+    return jnp.broadcast_to(zero, x.shape).at[...].set(x) if zero.dtype == x.dtype else x
+
+
+def key_layout(x: Any) -> tuple[str, jax.ShapeDtypeStruct]:
+    """The implementation of an array of keys (or the shape of one), and what its data are like."""
     implementations: list[Any] = []
 
     def key_data(key: Any) -> jax.Array:
@@ -232,6 +252,11 @@ def _read_key(f: SupportsReadSeek[bytes], x: Any) -> jax.Array:
 
     # Traced, because a `ShapeDtypeStruct` of keys answers neither question.
     like = jax.eval_shape(key_data, jax.ShapeDtypeStruct(x.shape, x.dtype))
+    return implementations[0], like
+
+
+def _read_key(f: SupportsReadSeek[bytes], x: Any) -> jax.Array:
+    implementation, like = key_layout(x)
     data = _read(f)
     if data.dtype != like.dtype or data.shape != like.shape:
         raise SerialisationError(
@@ -239,7 +264,7 @@ def _read_key(f: SupportsReadSeek[bytes], x: Any) -> jax.Array:
             f"{like.shape} and dtype {like.dtype} in `like`, but of shape {data.shape} and dtype "
             f"{data.dtype} on disk."
         )
-    return jax.random.wrap_key_data(jnp.asarray(data), impl=implementations[0])
+    return jax.random.wrap_key_data(jnp.asarray(data), impl=implementation)
 
 
 # The kinds of NumPy dtypes that a Python number can be made of without loss, if the value fits.

@@ -1,0 +1,285 @@
+"""The file of the named format: safetensors, and what Ecliptic writes into its metadata.
+
+A safetensors file is the length of a header, the header (JSON: the name, dtype, shape and place of
+each tensor, and a dictionary of strings called `__metadata__`) and the bytes of the tensors. The
+`safetensors` package writes it. It is read here, from the header's places straight into the memory
+that the arrays will own: the package would copy once more, and has no way to say where to.
+
+`__metadata__["ecliptic"]` is JSON again, and starts with a checksum of the whole header. The
+checksum of each tensor is among the rest.
+"""
+
+import json
+import math
+import mmap
+import os
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ecliptic.errors import FileFormatError, MissingPackageError
+from ecliptic.serialise._file import with_suffix, written_beside
+
+SUFFIX = ".safetensors"
+FORMAT = 1
+
+# What safetensors calls the dtypes, and what NumPy and `ml_dtypes` do. `None` are packed: several
+# numbers in a byte, or one across two.
+_DTYPES: dict[str, tuple[str | None, int]] = {
+    "BOOL": ("bool", 8),
+    "U8": ("uint8", 8),
+    "I8": ("int8", 8),
+    "U16": ("uint16", 16),
+    "I16": ("int16", 16),
+    "U32": ("uint32", 32),
+    "I32": ("int32", 32),
+    "U64": ("uint64", 64),
+    "I64": ("int64", 64),
+    "F16": ("float16", 16),
+    "BF16": ("bfloat16", 16),
+    "F32": ("float32", 32),
+    "F64": ("float64", 64),
+    "C64": ("complex64", 64),
+    "F8_E4M3": ("float8_e4m3fn", 8),
+    "F8_E5M2": ("float8_e5m2", 8),
+    "F8_E4M3FNUZ": ("float8_e4m3fnuz", 8),
+    "F8_E5M2FNUZ": ("float8_e5m2fnuz", 8),
+    "F8_E8M0": ("float8_e8m0fnu", 8),
+    "F4": (None, 4),
+    "F6_E2M3": (None, 6),
+    "F6_E3M2": (None, 6),
+}
+
+# The limit of safetensors itself.
+_LONGEST_HEADER = 100_000_000
+_KEY = "ecliptic"
+_CRC_OPENING = '{"crc32":"'
+_NO_CRC = "00000000"
+_BLOCK = 65536
+# XLA takes memory of this alignment over as it is.
+_ALIGNMENT = 64
+
+
+class Entry(NamedTuple):
+    """A tensor in the file.
+
+    Args:
+        dtype: its name in safetensors.
+        shape: its shape.
+        start: its first byte, counted from the start of the file.
+        stop: the byte after its last.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+def checksum(data: np.ndarray) -> str:
+    """The checksum of an array of bytes, as it is written into the file.
+
+    It is the CRC-32 of the sums (unsigned, of 64 bits each) of all whole blocks of 64 KiB, and of
+    the bytes that are left. Each changed bit and each exchanged block changes it, and it takes a
+    tenth of the time of a CRC-32 of all.
+    """
+    whole = data.size - data.size % _BLOCK
+    crc = 0
+    if whole:
+        words = data[:whole].view("<u8").reshape(-1, _BLOCK // 8)
+        crc = zlib.crc32(words.sum(axis=1, dtype="<u8").data)
+    return f"{zlib.crc32(data[whole:].data, crc):08x}"
+
+
+def as_bytes(array: np.ndarray) -> np.ndarray:
+    """The bytes of a contiguous array, without a copy."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def write_container(path: Path, arrays: Mapping[str, np.ndarray], info: dict[str, Any]) -> None:
+    """Write a file whole, or leave the one that is there.
+
+    Args:
+        path: where to.
+        arrays: contiguous arrays of dtypes that safetensors has.
+        info: what else to write, as JSON.
+
+    Raises:
+        MissingPackageError: `safetensors` is not installed.
+    """
+    try:
+        import safetensors.numpy  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingPackageError(
+            "`save` needs the package `safetensors`, which is not installed. Install it "
+            "(`pip install safetensors`, or `ecliptic[serialise]`)."
+        ) from error
+    sums = {name: checksum(as_bytes(array)) for name, array in arrays.items()}
+    text = json.dumps(
+        {"crc32": _NO_CRC, "format": FORMAT, "sums": sums, **info}, separators=(",", ":")
+    )
+    with written_beside(Path(os.path.realpath(path))) as beside:
+        safetensors.numpy.save_file(dict(arrays), beside, {_KEY: text})
+        with open(beside, "r+b") as f:
+            length = int.from_bytes(f.read(8), "little")
+            header = f.read(length)
+            f.seek(8 + _place_of_crc(header))
+            f.write(f"{zlib.crc32(header):08x}".encode())
+
+
+def _place_of_crc(header: bytes) -> int:
+    opening = json.dumps(_CRC_OPENING)[:-1].encode()
+    return header.index(opening) + len(opening)
+
+
+class Container:
+    """A file that is open for reading. Use it in a `with` statement.
+
+    Args:
+        path: the file; without a suffix it gets `.safetensors`.
+
+    Attributes:
+        entries: the tensors by name.
+        info: what Ecliptic wrote about the tree; empty if the file was made by others.
+
+    Raises:
+        FileFormatError: the file is no safetensors file, or is damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = with_suffix(path, SUFFIX)
+        self._file = open(self.path, "rb", buffering=0)  # noqa: SIM115
+        self._map: mmap.mmap | None = None
+        try:
+            self.entries, self.info = self._header()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> "Container":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A mapping lives as long as the arrays that look into it.
+        self._file.close()
+
+    def _broken(self, why: str) -> FileFormatError:
+        return FileFormatError(
+            f"The file {str(self.path)!r} {why}. It was cut off, damaged, or written by something "
+            "else than `ecliptic.save` or safetensors: copy it again, or save again."
+        )
+
+    def _header(self) -> tuple[dict[str, Entry], dict[str, Any]]:
+        size = os.fstat(self._file.fileno()).st_size
+        if size < 8:
+            raise self._broken(f"has {size} bytes, fewer than any safetensors file")
+        length = int.from_bytes(self._bytes(0, 8), "little")
+        if length > min(size - 8, _LONGEST_HEADER):
+            raise self._broken(
+                f"says that its header has {length} bytes, but {size - 8} bytes follow, and a "
+                f"header has {_LONGEST_HEADER} at most"
+            )
+        raw = bytes(self._bytes(8, length))
+        try:
+            header = json.loads(raw)
+            metadata = header.pop("__metadata__", {})
+            entries = {name: _entry(value, 8 + length) for name, value in header.items()}
+            info = json.loads(metadata[_KEY]) if _KEY in metadata else {}
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise self._broken(
+                f"has no readable header ({type(error).__name__}: {error})"
+            ) from error
+        self._check_places(entries, 8 + length, size)
+        self._check_info(raw, info)
+        return entries, info
+
+    def _check_places(self, entries: dict[str, Entry], start: int, size: int) -> None:
+        for entry in sorted(entries.values(), key=lambda e: (e.start, e.stop)):
+            if entry.start != start:
+                raise self._broken("has tensors that overlap, or bytes between them")
+            start = entry.stop
+        if start != size:
+            raise self._broken(f"has {size} bytes, and its header speaks of {start}")
+
+    def _check_info(self, raw: bytes, info: Any) -> None:
+        if not info and json.dumps(_CRC_OPENING)[1:-1].encode() not in raw:
+            return  # Made by others.
+        try:
+            number, crc, sums = info["format"], info["crc32"], info["sums"]
+            place = _place_of_crc(raw)
+            known = zlib.crc32(raw[:place] + _NO_CRC.encode() + raw[place + len(_NO_CRC) :])
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._broken("has a damaged header") from error
+        if crc != f"{known:08x}" or not isinstance(sums, dict):
+            raise self._broken("has a damaged header: its checksum is wrong")
+        if number != FORMAT:
+            raise FileFormatError(
+                f"The file {str(self.path)!r} has version {number!r} of Ecliptic's format, and "
+                f"this version of Ecliptic reads {FORMAT}. Install a newer Ecliptic."
+            )
+
+    def _bytes(self, start: int, length: int) -> np.ndarray:
+        """Read bytes into memory of their own, aligned as XLA wants it."""
+        memory = np.empty(length + _ALIGNMENT, np.uint8)
+        first = -memory.ctypes.data % _ALIGNMENT
+        data = memory[first : first + length]
+        self._file.seek(start)
+        done = 0
+        while done < length:
+            count = self._file.readinto(data[done:].data)
+            if not count:
+                raise self._broken(f"ends at byte {start + done}, while it is being read")
+            done += count
+        return data
+
+    def host_dtype(self, name: str) -> np.dtype[Any]:
+        """The dtype of a tensor as it lies in the file.
+
+        Raises:
+            FileFormatError: no dtype of NumPy lies like that.
+        """
+        dtype = _DTYPES[self.entries[name].dtype][0]
+        if dtype is None:
+            raise FileFormatError(
+                f"The tensor {name!r} in {str(self.path)!r} has the packed dtype "
+                f"{self.entries[name].dtype}, which NumPy has not. Leave it out with "
+                "`filter_spec`, or convert it with the program that wrote it."
+            )
+        return np.dtype(dtype)
+
+    def read(self, name: str) -> np.ndarray:
+        """Read one tensor into memory of its own.
+
+        Raises:
+            FileFormatError: the bytes are not those that were written.
+        """
+        entry, dtype = self.entries[name], self.host_dtype(name)
+        data = self._bytes(entry.start, entry.stop - entry.start)
+        known = self.info["sums"].get(name) if self.info else None
+        if self.info and checksum(data) != known:
+            raise self._broken(f"has a damaged tensor {name!r}: its checksum is wrong")
+        if dtype == np.bool_ and data.size and data.max() > 1:
+            raise self._broken(f"has a tensor {name!r} of booleans that are neither 0 nor 1")
+        return data.view(dtype).reshape(entry.shape)
+
+    def map(self, name: str) -> np.ndarray:
+        """Look at one tensor in the file, of which nothing is read before it is used."""
+        entry, dtype = self.entries[name], self.host_dtype(name)
+        if entry.start == entry.stop:
+            return np.zeros(entry.shape, dtype)
+        if self._map is None:
+            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+        data = np.frombuffer(self._map, np.uint8, entry.stop - entry.start, entry.start)
+        return data.view(dtype).reshape(entry.shape)
+
+
+def _entry(value: Any, data: int) -> Entry:
+    dtype, shape, (start, stop) = value["dtype"], value["shape"], value["data_offsets"]
+    if not all(type(number) is int and number >= 0 for number in (*shape, start, stop)):
+        raise ValueError("a shape or a place holds something else than non-negative integers")
+    if math.prod(shape) * _DTYPES[dtype][1] != 8 * (stop - start):
+        raise ValueError(f"a tensor of {dtype} and shape {shape} has {stop - start} bytes")
+    return Entry(dtype, tuple(shape), data + start, data + stop)
