@@ -1,5 +1,6 @@
-"""`MLP`: linear layers with a function between them."""
+"""`MLP`: a chain of linear layers."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -11,34 +12,34 @@ from ecliptic.module import Module, field
 from ecliptic.nn._activation import apply_to_units, identity, replicate
 from ecliptic.nn._check import check_size, check_vector
 from ecliptic.nn._linear import Linear
-from ecliptic.nn._random import split
+from ecliptic.nn._random import default_dtype, split
 from ecliptic.tree import combine, is_array, partition
 
 
 class MLP(Module):
-    """A multilayer perceptron: `depth + 1` `Linear` layers with activations between them.
+    """A multilayer perceptron: `depth` hidden vectors, each a function of a linear map of the last.
 
-    Activations are applied to each unit on its own. One that holds arrays (a Module with
-    parameters) is learnt: every unit of every layer gets a copy of them, so the arrays of
-    `activation` start with the axes `depth` and `width_size`, and those of `final_activation`
-    with `out_size`.
+    An activation acts on single numbers. If it has parameters, that is if it holds arrays, then
+    each unit learns its own: the arrays in `activation` get two axes in front, `depth` and
+    `width_size`, and those in `final_activation` get `out_size`.
 
     Args:
-        in_size: the length of the input, or `"scalar"` for an input of shape `()`.
-        out_size: the length of the output, or `"scalar"` for an output of shape `()`.
-        width_size: the length of each hidden vector.
-        depth: the number of hidden layers. With 0 the network is one linear layer.
-        activation: a function from a scalar to a scalar, applied after each hidden layer.
-        final_activation: the same for the output layer, at depth 0 too; by default nothing is
-            applied.
-        use_bias: whether the hidden layers have a bias.
-        use_final_bias: whether the output layer has a bias.
-        dtype: the dtype of all weights. By default JAX's: float64 if 64 bits are enabled,
+        in_size: how many numbers come in; `"scalar"` for one number without an axis.
+        out_size: how many numbers go out; `"scalar"` for one number without an axis.
+        width_size: how many units each hidden layer has.
+        depth: how many hidden layers there are. Without any, the network is a linear map.
+        activation: what the hidden units do, a function from a scalar to a scalar.
+        final_activation: what is done to each number that goes out, whatever the depth; by
+            default nothing.
+        use_bias: whether hidden units have a bias.
+        use_final_bias: whether the numbers that go out have a bias.
+        dtype: the dtype of weights and biases. By default JAX's: float64 if 64 bits are enabled,
             float32 otherwise.
-        scan: whether to keep the layers between the first and the last one as one `Linear` of
-            stacked arrays, run by `jax.lax.scan`: a deep network then compiles as fast as a
-            shallow one. The values are the same.
-        key: the PRNG key that the weights are drawn with.
+        scan: whether the layers from one hidden vector to the next, which are all of one size, are
+            kept as a single `Linear` of stacked arrays, `layers[1]`, and run as a loop. Compilation
+            then takes no longer for a deep network than for a shallow one. Weights and outputs
+            are the same.
+        key: the PRNG key for weights and biases.
 
     Raises:
         LayerArgumentError: a size is no size, or the dtype is not inexact.
@@ -80,34 +81,17 @@ class MLP(Module):
         scan: bool = False,
         key: PRNGKeyArray,
     ):
-        in_size = check_size(in_size, "in_size", "MLP", scalar=True)
-        out_size = check_size(out_size, "out_size", "MLP", scalar=True)
-        width_size = check_size(width_size, "width_size", "MLP")
-        depth = check_size(depth, "depth", "MLP")
-        sizes = [in_size, *[width_size] * depth, out_size]
-        biases = [*[use_bias] * depth, use_final_bias]
-        keys = jax.random.split(key, depth + 1) if scan else split(key, depth + 1)
-        if scan and depth > 0:
-            first = Linear(in_size, width_size, use_bias, dtype, key=keys[0])
-            between = _stacked(width_size, use_bias, dtype, keys[1:depth])
-            last = Linear(width_size, out_size, use_final_bias, dtype, key=keys[depth])
-            self.layers = (first, between, last)
-        else:
-            self.layers = tuple(
-                Linear(sizes[i], sizes[i + 1], biases[i], dtype, key=keys[i])
-                for i in range(depth + 1)
-            )
-        self.activation = replicate(activation, (depth, width_size))
-        self.final_activation = replicate(
-            final_activation, () if out_size == "scalar" else (out_size,)
-        )
+        self.in_size = check_size(in_size, "in_size", "MLP", scalar=True)
+        self.out_size = check_size(out_size, "out_size", "MLP", scalar=True)
+        self.width_size = check_size(width_size, "width_size", "MLP")
+        self.depth = check_size(depth, "depth", "MLP")
         self.use_bias = use_bias
         self.use_final_bias = use_final_bias
-        self.in_size = in_size
-        self.out_size = out_size
-        self.width_size = width_size
-        self.depth = depth
         self.scan = scan
+        self.layers = _chain(self, default_dtype(dtype, "MLP"), key)
+        self.activation = replicate(activation, (self.depth, self.width_size))
+        outputs = () if self.out_size == "scalar" else (self.out_size,)
+        self.final_activation = replicate(final_activation, outputs)
 
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
         """Apply the network.
@@ -124,46 +108,72 @@ class MLP(Module):
             LayerArgumentError: an activation is not a function from a scalar to a scalar.
         """
         check_vector(x, self.in_size, "in_size", "MLP")
-        learnt, plain = partition(self.activation, is_array)
-        has_arrays = bool(jax.tree.leaves(learnt))
-
-        def hidden(layer: Linear, learnt: Any, x: Array) -> Array:
-            activation = combine(learnt, plain) if has_arrays else plain
-            return apply_to_units(activation, layer(x), "activation")
-
-        def of_layer(i: int | slice) -> Any:
-            return jax.tree.map(lambda leaf: leaf[i], learnt) if has_arrays else learnt
-
-        if self.scan and self.depth > 0:
-            x = hidden(self.layers[0], of_layer(0), x)
-            x = _scan(hidden, self.layers[1], of_layer(slice(1, None)), x)
-        else:
-            for i, layer in enumerate(self.layers[:-1]):
-                x = hidden(layer, of_layer(i), x)
-        return apply_to_units(self.final_activation, self.layers[-1](x), "final_activation")
+        *hidden, last = self.layers
+        activations = _PerLayer(self.activation)
+        for i, layer in enumerate(hidden):
+            if self.scan and i == 1:
+                x = _run_stack(layer, activations.after(1), x)
+            else:
+                x = apply_to_units(activations.of(i), layer(x), "activation")
+        return apply_to_units(self.final_activation, last(x), "final_activation")
 
 
-def _stacked(width: int, use_bias: bool, dtype: Any, keys: PRNGKeyArray) -> Linear:
-    """One hidden layer for each key, as one layer of stacked arrays."""
+class _PerLayer:
+    """The activations of all hidden layers, whose arrays have the layers as their first axis."""
 
-    def make(key: PRNGKeyArray) -> Linear:
+    def __init__(self, activation: Any):
+        self._whole = activation
+        arrays, self._rest = partition(activation, is_array)
+        self._arrays, self._structure = jax.tree.flatten(arrays)
+
+    def of(self, i: int) -> Any:
+        return self._pick(i)
+
+    def after(self, i: int) -> Any:
+        return self._pick(slice(i, None))
+
+    def _pick(self, where: int | slice) -> Any:
+        if not self._arrays:
+            return self._whole
+        picked = [array[where] for array in self._arrays]
+        return combine(jax.tree.unflatten(self._structure, picked), self._rest)
+
+
+def _chain(mlp: MLP, dtype: Any, key: PRNGKeyArray) -> tuple[Linear, ...]:
+    """The layers from the input to the output, drawn with the keys in this order."""
+    width, depth = mlp.width_size, mlp.depth
+    keys = split(key, depth + 1)
+    if depth == 0:
+        return (Linear(mlp.in_size, mlp.out_size, mlp.use_final_bias, dtype, key=keys[0]),)
+    first = Linear(mlp.in_size, width, mlp.use_bias, dtype, key=keys[0])
+    last = Linear(width, mlp.out_size, mlp.use_final_bias, dtype, key=keys[-1])
+    if mlp.scan:
+        return first, _stack(width, mlp.use_bias, dtype, keys[1:-1]), last
+    between = [Linear(width, width, mlp.use_bias, dtype, key=one) for one in keys[1:-1]]
+    return first, *between, last
+
+
+# Compiled, as stacks of one size are made alike. Equal weights come from equal keys: a stack is
+# drawn by the layers' own rule.
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _stack(width: int, use_bias: bool, dtype: Any, keys: tuple[PRNGKeyArray, ...]) -> Linear:
+    """Layers from `width` to `width` units, one for each key, as one layer of stacked arrays."""
+
+    def draw(key: PRNGKeyArray) -> Linear:
         return Linear(width, width, use_bias, dtype, key=key)
 
-    if keys.shape[0] > 0:
-        return jax.vmap(make)(keys)
-    # Not every implementation of keys can be mapped over when there is none of them.
-    one = jax.eval_shape(make, jax.random.key(0))
-    return jax.tree.map(lambda leaf: jnp.zeros((0, *leaf.shape), leaf.dtype), one)
+    if keys:
+        return jax.vmap(draw)(jnp.stack(keys))
+    one = jax.eval_shape(draw, jax.random.key(0))
+    return jax.tree.map(lambda array: jnp.zeros((0, *array.shape), array.dtype), one)
 
 
-def _scan(
-    hidden: Callable[[Linear, Any, Array], Array], layers: Linear, learnt: Any, x: Array
-) -> Array:
-    """Applies stacked layers one after the other."""
-    arrays, rest = partition(layers, is_array)
+def _run_stack(layers: Linear, activations: Any, x: Array) -> Array:
+    """Apply stacked layers and their activations one after the other."""
+    stacked, rest = partition((layers, activations), is_array)
 
     def step(x: Array, slices: Any) -> tuple[Array, None]:
-        layer_arrays, layer_learnt = slices
-        return hidden(combine(layer_arrays, rest), layer_learnt, x), None
+        layer, activation = combine(slices, rest)
+        return apply_to_units(activation, layer(x), "activation"), None
 
-    return jax.lax.scan(step, x, (arrays, learnt))[0]
+    return jax.lax.scan(step, x, stacked)[0]

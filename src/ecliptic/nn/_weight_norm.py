@@ -1,0 +1,111 @@
+"""`WeightNorm`: learns the length of a weight apart from its direction."""
+
+from typing import Any, Generic, TypeVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from ecliptic.errors import LayerArgumentError
+from ecliptic.module import Module, field
+from ecliptic.nn._precision import at_least_single, squares
+from ecliptic.tree import tree_at
+
+_Layer = TypeVar("_Layer")
+
+
+class _Norm(Module):
+    """The length of an array along all axes but one, as an array with as many axes."""
+
+    axis: int | None = field(static=True)
+
+    def __call__(self, weight: Array) -> Array:
+        wide = weight.astype(at_least_single(weight.dtype))
+        kept = None if self.axis is None else self.axis % weight.ndim
+        axes = tuple(i for i in range(weight.ndim) if i != kept)
+        total = jnp.sum(squares(wide), axes, keepdims=True)
+        # The root has no derivative at zero. A weight of zeros stays one, with gradients of zero.
+        return jnp.sqrt(jnp.where(total == 0, 1, total)).astype(_real(weight.dtype))
+
+
+def _real(dtype: Any) -> Any:
+    return jnp.finfo(dtype).dtype
+
+
+class WeightNorm(Module, Generic[_Layer]):
+    """Gives a weight of a layer a length that is learnt apart from its direction.
+
+    The layer is called with the weight `g * weight / norm(weight)`, where the norm is taken along
+    all axes but `axis`. `g` is the norm of the weight at first, so that nothing changes before
+    training. Norms are computed in float32 at least.
+
+    This is what `torch.nn.utils.parametrizations.weight_norm(layer, name, dim)` does, where `dim`
+    is `axis`, `original0` is `g` and `original1` is the weight of the layer.
+
+    Args:
+        layer: any Module with a weight, `Linear` and the convolutions for instance.
+        weight_name: the name of the field that holds the weight.
+        axis: the axis whose slices have a length each, by default the outputs of a layer. With
+            `None` the whole weight has one length.
+
+    Raises:
+        LayerArgumentError: the layer has no such weight, or the weight no such axis.
+
+    !!! Example
+
+        >>> import jax, jax.numpy as jnp
+        >>> from ecliptic import nn
+        >>> layer = nn.WeightNorm(nn.Linear(3, 2, key=jax.random.key(0)))
+        >>> layer.g.shape
+        (2, 1)
+        >>> bool(jnp.allclose(layer(jnp.ones(3)), layer.layer(jnp.ones(3))))
+        True
+
+    Source: Salimans and Kingma, "Weight Normalization", NeurIPS (2016).
+    """
+
+    layer: _Layer
+    g: Array
+    weight_name: str = field(static=True)
+    axis: int | None = field(static=True)
+    _norm: _Norm
+
+    def __init__(self, layer: _Layer, weight_name: str = "weight", axis: int | None = 0):
+        weight = getattr(layer, weight_name, None)
+        if not jnp.issubdtype(getattr(weight, "dtype", bool), jnp.inexact):
+            raise LayerArgumentError(
+                f"`WeightNorm` got weight_name={weight_name!r}, but `{type(layer).__name__}."
+                f"{weight_name}` is no array of floating-point numbers: {_described(weight)}."
+            )
+        rank = jnp.ndim(weight)
+        if axis is not None and not -rank <= axis < rank:
+            raise LayerArgumentError(
+                f"`WeightNorm` got axis={axis}, but `{weight_name}` has {rank} axes."
+            )
+        self.layer = layer
+        self.weight_name = weight_name
+        self.axis = axis
+        self._norm = _Norm(axis)
+        self.g = self._norm(weight)
+
+    def __call__(self, x: Array, *args: Any, key: PRNGKeyArray | None = None) -> Any:
+        """Call the layer with its weight normalised.
+
+        Args:
+            x: the input of the layer.
+            *args: what else the layer takes, for instance the hidden state of a `GRUCell`.
+            key: a PRNG key; is passed to the layer where one is given.
+
+        Returns:
+            The output of the layer.
+        """
+        weight = getattr(self.layer, self.weight_name)
+        scale = (self.g / self._norm(weight)).astype(weight.dtype)
+        layer: Any = tree_at(
+            lambda layer: getattr(layer, self.weight_name), self.layer, weight * scale
+        )
+        return layer(x, *args) if key is None else layer(x, *args, key=key)
+
+
+def _described(weight: Any) -> str:
+    dtype = getattr(weight, "dtype", None)
+    return f"{weight!r}" if dtype is None else f"it has dtype {dtype}"
