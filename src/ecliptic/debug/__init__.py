@@ -3,16 +3,28 @@
 from ecliptic.debug._announce import announce_jaxpr_p, announce_transform
 from ecliptic.debug._backward_nan import backward_nan
 from ecliptic.debug._breakpoint import breakpoint_if
+from ecliptic.debug._changes import Change
 from ecliptic.debug._dce import inspect_dce, store_dce
 from ecliptic.debug._max_traces import assert_max_traces, get_num_traces
+from ecliptic.debug._report import TraceCount, TraceReport, trace_report
+from ecliptic.debug._retrace import Retrace, RetraceReport, explain_retraces
+from ecliptic.transform import large_constants
 
 __all__ = [
+    "Change",
+    "Retrace",
+    "RetraceReport",
+    "TraceCount",
+    "TraceReport",
     "announce_jaxpr_p",
     "announce_transform",
     "assert_max_traces",
     "backward_nan",
     "breakpoint_if",
+    "explain_retraces",
     "get_num_traces",
     "inspect_dce",
+    "large_constants",
     "store_dce",
+    "trace_report",
 ]

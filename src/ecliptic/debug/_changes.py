@@ -1,16 +1,14 @@
 """What has changed from one call to another, by leaf path: why `filter_jit` traced again."""
 
 import dataclasses
-import inspect
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import jax
 from jax.tree_util import tree_flatten_with_path
 
 from ecliptic.module import Module
-from ecliptic.transform import ArrayType, Signature, same_leaf
+from ecliptic.transform import ArrayType, Signature, code_of, place_of, same_leaf
 from ecliptic.tree import format_path, tree_pformat
 
 Kind = Literal[
@@ -67,17 +65,27 @@ _ADVICE: dict[str, str] = {
         "Static fields are a part of the program. If the value changes from call to call, drop "
         "`static=True` and hold an array."
     ),
+    "option": "Each set of options is a program of its own: wrap the function once.",
+    "configuration": "JAX traces for each set of its options and each mesh: set them once.",
+    "wrapped anew": (
+        "Functions are compared by identity: apply `filter_jit` once, outside of the loop, to one "
+        "function, and pass what it closes over as arguments."
+    ),
+    "forgotten": (
+        "The arguments are those of an earlier trace, as far as can be seen: caches were cleared, "
+        "or it was traced for another purpose, such as `lower` or `export`."
+    ),
     "calling": "Positional and keyword arguments are told apart: pass it the same way each time.",
 }
 
 
-def compare(before: Signature, after: Signature, fun: Any = None) -> list[Change]:
+def compare(before: Signature, after: Signature, names: Sequence[str] = ()) -> list[Change]:
     """Lists what is different in two signatures.
 
     Args:
         before: the earlier one.
         after: the later one.
-        fun: the function, whose parameters name the arguments.
+        names: those of the positional arguments, as far as they have names.
     """
     if before.has_structure_of(after):
         same = map(same_leaf, before.leaves, after.leaves)
@@ -87,13 +95,13 @@ def compare(before: Signature, after: Signature, fun: Any = None) -> list[Change
         one, other = before.arguments(), after.arguments()
     except Exception:
         return _by_number(before, after)
-    return list(_arguments(_named(one, fun), _named(other, fun)))
+    return list(_arguments(_named(one, names), _named(other, names)))
 
 
 def _by_number(before: Signature, after: Signature) -> list[Change]:
     """Differences where a node cannot be rebuilt around descriptions."""
     if not before.has_structure_of(after):
-        return [_change("arguments", "structure", str(before.treedef), str(after.treedef))]
+        return [change("arguments", "structure", str(before.treedef), str(after.treedef))]
     return [
         change
         for i, (one, other) in enumerate(zip(before.leaves, after.leaves, strict=True))
@@ -110,10 +118,9 @@ class _Given:
     how: str
 
 
-def _named(call: tuple[tuple[Any, ...], dict[str, Any]], fun: Any) -> dict[str, _Given]:
+def _named(call: tuple[tuple[Any, ...], dict[str, Any]], names: Sequence[str]) -> dict[str, _Given]:
     """The arguments by name of parameter; by number where there is none."""
     args, kwargs = call
-    names = _parameters(fun)
     named = {}
     for i, value in enumerate(args):
         name = names[i] if i < len(names) else f"args[{i}]"
@@ -123,25 +130,16 @@ def _named(call: tuple[tuple[Any, ...], dict[str, Any]], fun: Any) -> dict[str, 
     return named
 
 
-def _parameters(fun: Any) -> list[str]:
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [parameter.name for parameter in parameters if parameter.kind in positional]
-
-
 def _arguments(one: dict[str, _Given], other: dict[str, _Given]) -> Iterator[Change]:
     for name in {**one, **other}:
         if name not in one or name not in other:
             given = [
                 f"given {side[name].how}" if name in side else "not given" for side in (one, other)
             ]
-            yield _change(name, "structure", *given)
+            yield change(name, "structure", *given)
             continue
         if one[name].how != other[name].how:
-            yield _change(name, "calling", f"passed {one[name].how}", f"passed {other[name].how}")
+            yield change(name, "calling", f"passed {one[name].how}", f"passed {other[name].how}")
         yield from _nodes(name, one[name].value, other[name].value)
 
 
@@ -153,16 +151,16 @@ def _nodes(path: str, one: Any, other: Any) -> Iterator[Change]:
             yield from _leaves(path, one, other)
         return
     if children is None or others is None or type(one) is not type(other):
-        yield _change(path, "structure", _show(one), _show(other))
+        yield change(path, "structure", _show(one), _show(other))
         return
     keys, other_keys = list(children), list(others)
     if keys != other_keys:
-        yield _change(path, "structure", *_entries(one, other, keys, other_keys))
+        yield change(path, "structure", *_entries(one, other, keys, other_keys))
         return
     if isinstance(one, Module):
         yield from _static_fields(path, one, other)
     elif _node_data(one) != _node_data(other):
-        yield _change(path, "structure", _show(one), _show(other))
+        yield change(path, "structure", _show(one), _show(other))
     for key in keys:
         yield from _nodes(f"{path}{key}", children[key], others[key])
 
@@ -191,7 +189,7 @@ def _static_fields(path: str, one: Any, other: Any) -> Iterator[Change]:
         before, after = getattr(one, name, None), getattr(other, name, None)
         if not same_leaf(before, after):
             kind = "new function" if _same_code(before, after) else "static field"
-            yield _change(f"{path}.{name}", kind, _show(before), _show(after))
+            yield change(f"{path}.{name}", kind, _show(before), _show(after))
 
 
 def _leaves(path: str, one: Any, other: Any) -> Iterator[Change]:
@@ -199,23 +197,23 @@ def _leaves(path: str, one: Any, other: Any) -> Iterator[Change]:
     if all(arrays):
         yield from _array_types(path, one, other)
     elif any(arrays):
-        yield _change(path, "array or not", _show(one), _show(other))
+        yield change(path, "array or not", _show(one), _show(other))
     elif _same_code(one, other):
-        yield _change(path, "new function", _show(one), "another function with the same code")
+        yield change(path, "new function", _show(one), "another function with the same code")
     else:
-        yield _change(path, "static", _show(one), _show(other))
+        yield change(path, "static", _show(one), _show(other))
 
 
 def _array_types(path: str, one: ArrayType, other: ArrayType) -> Iterator[Change]:
     if one.shape != other.shape:
-        yield _change(path, "shape", str(one.shape), str(other.shape))
+        yield change(path, "shape", str(one.shape), str(other.shape))
     if one.dtype != other.dtype:
-        yield _change(path, "dtype", str(one.dtype), str(other.dtype))
+        yield change(path, "dtype", str(one.dtype), str(other.dtype))
     elif one.weak_type != other.weak_type:
         weak = [f"{t.dtype}, {'weak' if t.weak_type else 'not weak'}" for t in (one, other)]
-        yield _change(path, "weak type", *weak)
+        yield change(path, "weak type", *weak)
     if one.placement != other.placement and len(one.shape) == len(other.shape):
-        yield _change(path, "sharding", _place(one), _place(other))
+        yield change(path, "sharding", _place(one), _place(other))
 
 
 def _place(array: ArrayType) -> str:
@@ -223,22 +221,6 @@ def _place(array: ArrayType) -> str:
         return "on no mesh"
     spec, mesh = array.placement
     return f"{spec} on {mesh}"
-
-
-def code_of(fun: Any) -> types.CodeType | None:
-    """The code of a function, of a method, or of what is wrapped; None if there is none."""
-    for _ in range(64):
-        code = getattr(fun, "__code__", None)
-        if isinstance(code, types.CodeType):
-            return code
-        for name in ("__func__", "func", "__wrapped__"):
-            inner = getattr(fun, name, None)
-            if inner is not None and inner is not fun:
-                fun = inner
-                break
-        else:
-            return None
-    return None
 
 
 def _same_code(one: Any, other: Any) -> bool:
@@ -255,7 +237,7 @@ def _show(value: Any) -> str:
         return f"an array of shape {value.shape} and dtype {value.dtype}{weak}"
     code = code_of(value) if isinstance(value, Callable) else None
     if code is not None and not isinstance(value, Module):
-        return f"the function `{_name(value)}` ({code.co_filename}:{code.co_firstlineno})"
+        return f"the function `{_name(value)}` ({place_of(code)})"
     text = tree_pformat(value, width=10_000)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
@@ -264,5 +246,6 @@ def _name(fun: Any) -> str:
     return getattr(fun, "__qualname__", None) or type(fun).__qualname__
 
 
-def _change(path: str, kind: Kind, before: str, after: str) -> Change:
+def change(path: str, kind: Kind, before: str, after: str) -> Change:
+    """A change, with what is to be done about changes of its kind."""
     return Change(path, kind, before, after, _ADVICE[kind])

@@ -11,7 +11,14 @@ from ecliptic import _jax
 from ecliptic.debug._changes import Signature, compare
 from ecliptic.errors import ArgumentError, DebugError
 from ecliptic.module import field, looks_like_wrapped
-from ecliptic.transform import AbstractWrapper, JitFunction, check_callable, name_of
+from ecliptic.transform import (
+    AbstractWrapper,
+    JitFunction,
+    check_callable,
+    name_of,
+    parameters_of,
+    unwrapped,
+)
 
 _MISSING: Any = object()
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -66,7 +73,8 @@ def _too_often(
             f"{message} It was called outside of any trace, where each call counts: compile it, "
             f"with `filter_jit` outside of `assert_max_traces`."
         )
-    found = [compare(before, signature, fun) for before in earlier]
+    names = parameters_of(fun)
+    found = [compare(before, signature, names) for before in earlier]
     nearest = min(found, key=len, default=[])
     if not nearest:
         return f"{message} Its arguments are those of an earlier trace, as far as can be seen."
@@ -80,14 +88,7 @@ _JaxJit = type(jax.jit(lambda: None))
 
 def _compiled_inside(fun: Any) -> bool:
     """Whether this is a compiled function, or wraps one."""
-    for _ in range(64):
-        if isinstance(fun, JitFunction | _JaxJit):
-            return True
-        inner = getattr(fun, "__wrapped__", None)
-        if inner is None or inner is fun:
-            return False
-        fun = inner
-    return False
+    return any(isinstance(layer, JitFunction | _JaxJit) for layer in unwrapped(fun))
 
 
 @overload
@@ -146,17 +147,9 @@ def get_num_traces(fn: Any) -> int:
     Raises:
         ArgumentError: if there is no [`assert_max_traces`][] in it.
     """
-    inner = fn
-    for _ in range(64):
-        if isinstance(inner, _AssertMaxTraces):
-            return inner._count.number
-        for name in ("__wrapped__", "__func__", "func"):
-            deeper = getattr(inner, name, None)
-            if deeper is not None and deeper is not inner:
-                inner = deeper
-                break
-        else:
-            break
+    for layer in unwrapped(fn):
+        if isinstance(layer, _AssertMaxTraces):
+            return layer._count.number
     raise ArgumentError(
         f"{fn!r} does not appear to be wrapped with `ecliptic.debug.assert_max_traces`: put the "
         f"decorator directly around the function, and pass it or what wraps it."

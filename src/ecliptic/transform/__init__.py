@@ -1,11 +1,14 @@
 """Filtered transformations: those of JAX, over any PyTree."""
 
+from ecliptic.transform._baked import captured_arrays, large_constants, nbytes, show_bytes
 from ecliptic.transform._checkpoint import filter_checkpoint
 from ecliptic.transform._closure_convert import filter_closure_convert
+from ecliptic.transform._code import code_of, parameters_of, place_of, unwrapped
 from ecliptic.transform._custom_jvp import filter_custom_jvp
 from ecliptic.transform._custom_vjp import filter_custom_vjp
 from ecliptic.transform._eval_shape import cached_filter_eval_shape, filter_eval_shape
 from ecliptic.transform._grad import filter_grad, filter_value_and_grad
+from ecliptic.transform._history import Lineage, Trace, lineages, observe
 from ecliptic.transform._jacobian import filter_hessian, filter_jacfwd, filter_jacrev
 from ecliptic.transform._jit import JitFunction, filter_jit
 from ecliptic.transform._jvp import filter_jvp
@@ -28,10 +31,14 @@ __all__ = [
     "ArrayType",
     "Exported",
     "JitFunction",
+    "Lineage",
     "Output",
     "Signature",
+    "Trace",
     "cached_filter_eval_shape",
+    "captured_arrays",
     "check_callable",
+    "code_of",
     "filter_checkpoint",
     "filter_closure_convert",
     "filter_custom_jvp",
@@ -53,8 +60,16 @@ __all__ = [
     "filter_vjp",
     "filter_vmap",
     "if_array",
+    "large_constants",
+    "lineages",
     "name_of",
+    "nbytes",
+    "observe",
     "pack_output",
+    "parameters_of",
+    "place_of",
     "same_leaf",
     "same_static",
+    "show_bytes",
+    "unwrapped",
 ]

@@ -29,6 +29,7 @@ from jax.tree_util import tree_flatten
 
 from ecliptic.transform._collect import write_collector
 from ecliptic.transform._donation import Donation
+from ecliptic.transform._history import run_traced
 from ecliptic.transform._shard import filter_shard, lay_shardings
 from ecliptic.transform._static import explain, same_static, static_key
 from ecliptic.tree import array_type, is_array
@@ -182,7 +183,7 @@ def _program(
         fun = function()
         if fun is None:
             fun, *args = args
-        out = fun(*args, **kwargs)
+        out = run_traced(fun, args, kwargs, merged, treedef, options)
         if options.out_shardings is not None:
             out = filter_shard(out, options.out_shardings)
         return pack_output(out)

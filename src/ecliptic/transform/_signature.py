@@ -54,7 +54,11 @@ class Signature:
     @classmethod
     def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Signature":
         """The signature of a call with these arguments."""
-        leaves, treedef = tree_flatten((args, kwargs))
+        return cls.of_leaves(*tree_flatten((args, kwargs)))
+
+    @classmethod
+    def of_leaves(cls, leaves: list[Any], treedef: Any) -> "Signature":
+        """The signature of a call with arguments of these leaves and this structure."""
         return cls([_describe(leaf) for leaf in leaves], treedef)
 
     def has_structure_of(self, other: "Signature") -> bool:
