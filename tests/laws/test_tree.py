@@ -81,7 +81,7 @@ def test_a_tree_of_booleans_is_the_same_specification_as_its_function(tree, pred
 @given(trees)
 def test_a_tree_equals_its_copy(tree):
     copy = jax.tree.map(lambda x: x.copy() if isinstance(x, np.ndarray) else x, tree)
-    assert tree_equal(tree, copy, typematch=True) is True
+    assert tree_equal(tree, copy, typematch=True)
 
 
 @given(trees, trees)

@@ -64,7 +64,7 @@ def test_right_use_passes(run):
         assert scale(jnp.ones(3)).shape == (3,)
         assert user_module.Own(2).size == 2
         arrays, rest = eqx.partition(scale, eqx.is_array)
-        assert eqx.tree_equal(eqx.combine(arrays, rest), scale) is True
+        assert eqx.tree_equal(eqx.combine(arrays, rest), scale)
         doubled = eqx.tree_at(lambda s: s.factor, scale, replace_fn=lambda f: 2 * f)
         assert eqx.tree_equal(eqx.apply_updates(scale, scale), doubled)
         assert eqx.filter_jit(scale)(jnp.ones(3)).shape == (3,)

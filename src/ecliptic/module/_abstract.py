@@ -93,35 +93,44 @@ def declarations(namespace: Mapping[str, Any], name: str) -> dict[str, str]:
     """What a class body declares as abstract: attribute name to kind.
 
     Raises:
-        DefinitionError: if an abstract attribute also has a value.
+        DefinitionError: if an abstract attribute also has a value, or no type.
     """
     module = namespace.get("__module__")
     declared = {}
-    for attribute, annotation in namespace.get("__annotations__", {}).items():
+    annotations = namespace.get("__annotations__", {})
+    bare = [a for a, kind in annotations.items() if any(kind is each for each in _KINDS.values())]
+    if bare:
+        raise DefinitionError(
+            f"The annotation of `{bare[0]}` in `{name}` is unsubscripted. Say of which type it "
+            f"shall be: `{bare[0]}: AbstractVar[int]`, or `AbstractVar[Any]`."
+        )
+    for attribute, annotation in annotations.items():
         kind = _kind_of(annotation, module)
         if kind is None:
             continue
         if attribute in namespace:
             raise DefinitionError(
-                f"The abstract attribute `{attribute}` of `{name}` cannot have a value; got "
-                f"{namespace[attribute]!r}. Drop the value, or annotate `{attribute}: ...` "
+                f"The abstract attribute `{attribute}` of `{name}` cannot have value "
+                f"{namespace[attribute]!r}, or any. Drop the value, or annotate `{attribute}: ...` "
                 f"without `{kind}`."
             )
         declared[attribute] = kind
     return declared
 
 
-def _is_concrete(base: type, attribute: str) -> bool:
-    """Whether `base` itself supplies `attribute`."""
+def _is_concrete(base: type, attribute: str, kind: str) -> bool:
+    """Whether `base` itself supplies `attribute`, which is abstract in this way."""
     if attribute in base.__dict__.get(DECLARED, {}):
         return False
     if attribute in base.__dict__:
         return True
     if attribute not in inspect.get_annotations(base):
         return False
-    # An annotation alone makes a field of a dataclass, unless it says `ClassVar` or `InitVar`.
-    fields = dataclasses.fields(base) if "__dataclass_fields__" in base.__dict__ else ()
-    return any(f.name == attribute for f in fields)
+    # An annotation alone makes a field of a dataclass, or says by `ClassVar` that there is a value
+    # on the class; by `InitVar` neither.
+    entry = base.__dict__.get("__dataclass_fields__", {}).get(attribute)
+    made = {"_FIELD", "_FIELD_CLASSVAR"} if kind == "AbstractClassVar" else {"_FIELD"}
+    return entry is not None and repr(entry._field_type) in made
 
 
 def unfulfilled(cls: type) -> dict[str, str]:
@@ -137,7 +146,7 @@ def unfulfilled(cls: type) -> dict[str, str]:
     missing = {}
     for attribute, kind in wanted.items():
         declaring = [base for base in mro if attribute in base.__dict__.get(DECLARED, {})]
-        supplying = [base for base in mro if _is_concrete(base, attribute)]
+        supplying = [base for base in mro if _is_concrete(base, attribute, kind)]
         if all(any(issubclass(d, s) for d in declaring) for s in supplying):
             missing[attribute] = kind
     return missing

@@ -13,7 +13,7 @@ from ecliptic.module._copying import reference, resolve
 from ecliptic.module._field import field
 from ecliptic.module._module import Module
 from ecliptic.module._wrapper import looks_like_wrapped
-from ecliptic.tree import format_path, is_array, register_formatter, tree_equal, tree_pformat
+from ecliptic.tree import equality, format_path, is_array, register_formatter, tree_pformat
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -83,7 +83,7 @@ def _same(one: Any, other: Any) -> bool:
         return True
     if isinstance(one, functools.partial) and type(one) is type(other):
         filled = (one.args, one.keywords), (other.args, other.keywords)
-        return _same(one.func, other.func) and bool(tree_equal(*filled, typematch=True))
+        return _same(one.func, other.func) and bool(equality(tuple(filled), typematch=True)[0])
     return bool(one == other)
 
 

@@ -23,7 +23,9 @@ CONTAINERS: set[type] = {list, tuple, dict, jax.tree_util.Partial}
 
 # Types of values that may be a mistake in an ordinary field, and are looked at more closely.
 # `_bound.py` adds the type of bound methods.
-SUSPECT: set[type] = {types.FunctionType, type(jax.jit(lambda: None)), *CONTAINERS}
+SUSPECT: set[type] = {
+    types.FunctionType, type(jax.jit(lambda: None)), jax.custom_jvp, jax.custom_vjp, *CONTAINERS
+}  # fmt: skip
 
 # Types of values that are right in a static field without a closer look.
 PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None), type, types.FunctionType,
@@ -34,12 +36,12 @@ def raise_unset(self: Any) -> NoReturn:
     """Names the fields that `__init__` left unset."""
     cls = type(self)
     missing = [name for name in cls.__class_spec__.names if not hasattr(self, name)]
-    which = ", ".join(f"`{name}`" for name in missing)
+    which = ", ".join(f"'{name}'" for name in missing)
     fields = "Field" if len(missing) == 1 else "Fields"
     was = "was" if len(missing) == 1 else "were"
     raise InitialisationError(
-        f"{fields} {which} of `{cls.__qualname__}` {was} not initialised: `__init__` and "
-        f"`__post_init__` ended without a value. Assign `self.{missing[0]} = ...` there, or "
+        f"{fields} {which} {was} not initialized. `__init__` and `__post_init__` of "
+        f"`{cls.__qualname__}` ended without a value. Assign `self.{missing[0]} = ...` there, or "
         f"give a default in the class body: `{missing[0]}: ... = ...`."
     )
 
@@ -48,6 +50,10 @@ def refuse_assignment(self: Any, name: str, value: Any) -> None:
     """Decides on an assignment that is no plain setting of a field during initialisation."""
     cls = type(self)
     spec = cls.__class_spec__
+    if name == "__orig_class__":
+        # `typing` notes on an instance that it was made by `Class[parameter](...)`.
+        _set(self, name, value)
+        return
     if id(self) in initialising:
         if hasattr(type(_static_attribute(cls, name)), "__set__"):
             # A property with a setter: what it assigns comes through here again.
@@ -161,7 +167,8 @@ def _check_wrapped(self: Any, name: str, value: Any) -> None:
     cls = type(self).__qualname__
     if _holds_arrays(inner):
         warn(
-            f"The field `{name}` of `{cls}` was given {value!r}, a function around a "
+            f"Possibly assigning a JAX-transformed callable as an attribute, with its arrays out "
+            f"of sight: the field `{name}` of `{cls}` was given {value!r}, a function around a "
             f"`{type(inner).__qualname__}` that holds arrays. They are hidden inside the "
             f"function: they will not be trained, cast, saved or counted. Store the module "
             f"itself in `{name}`, and apply `jax.jit`, `jax.vmap`, ... where it is called; or "
@@ -169,7 +176,8 @@ def _check_wrapped(self: Any, name: str, value: Any) -> None:
         )
     elif f"{cls}.__init__.<locals>" in getattr(inner, "__qualname__", ""):
         warn(
-            f"The field `{name}` of `{cls}` was given {value!r}, a transformed function that is "
+            f"Possibly assigning a JAX-transformed callable as an attribute, and another one to "
+            f"each instance: the field `{name}` of `{cls}` was given {value!r}, a function that is "
             f"made in `{cls}.__init__`, so each instance has another one. `filter_jit` compares "
             f"functions by identity and compiles again for each instance. Make it a method, or "
             f"define the function at module level."

@@ -165,12 +165,22 @@ def _make_dataclass(cls: Any, *, custom_init: bool) -> None:
         type.__setattr__(cls, "__annotations__", annotations)
     if not custom_init:
         install_init(cls)
+        _inherit_docstring_of_init(cls)
         return
     if _is_generated(cls.__init__):
         # The one of a base without fields, which stands before the one that was written.
         type.__setattr__(cls, "__init__", _written_init(cls))
-    if {"__init__", "__post_init__"} & cls.__dict__.keys() and hasattr(cls, "__post_init__"):
+    if hasattr(cls, "__post_init__"):
         _warn_of_two_initialisers(cls)
+
+
+def _inherit_docstring_of_init(cls: Any) -> None:
+    """Gives a generated `__init__` the docstring that somebody gave that of a base."""
+    if cls.__init__.__doc__ is None:
+        inherited = (
+            base.__init__.__doc__ for base in cls.__mro__[1:] if isinstance(base, ModuleMeta)
+        )
+        cls.__init__.__doc__ = next((doc for doc in inherited if doc is not None), None)
 
 
 def _written_init(cls: Any) -> Any:

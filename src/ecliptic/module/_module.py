@@ -18,7 +18,7 @@ from ecliptic.module._copying import get_state, set_state
 from ecliptic.module._initialise import initialising, refuse_assignment, refuse_deletion
 from ecliptic.module._meta import ModuleMeta
 from ecliptic.module._spec import partly_compared
-from ecliptic.tree import tree_equal, tree_pformat
+from ecliptic.tree import equality, tree_pformat
 
 _set = object.__setattr__
 
@@ -87,8 +87,8 @@ class Module(metaclass=ModuleMeta):
         if type(self) is not type(other):
             return NotImplemented
         if partly_compared:
-            return tree_equal(_without_ignored(self), _without_ignored(other))
-        return tree_equal(self, other)
+            return equality((_without_ignored(self), _without_ignored(other)))[0]
+        return equality((self, other))[0]
 
     def __hash__(self) -> int:
         values = [_hashable(getattr(self, name)) for name in type(self).__class_spec__.hashed]

@@ -355,14 +355,15 @@ def _parameter_type(converter: Callable[[Any], Any]) -> Any:
 
 
 def overridden_fields(cls: type) -> dict[str, Any]:
-    """Inherited fields that a property (or other data descriptor) of a nearer class replaces.
+    """Fields that a property (or other data descriptor) replaces: inherited ones, and its own.
 
     They are no fields of `cls`: `dataclasses` is told so by annotating them as class variables.
     """
     inherited = {f.name for b in cls.__mro__[1:] if dataclasses.is_dataclass(b)
                  for f in dataclasses.fields(b)}  # fmt: skip
-    replaced = {}
-    for name in inherited:
+    own = inspect.get_annotations(cls)
+    replaced = {name: ClassVar[Any] for name in own if isinstance(cls.__dict__.get(name), property)}
+    for name in inherited - replaced.keys():
         for base in cls.__mro__:
             if name in inspect.get_annotations(base):
                 break

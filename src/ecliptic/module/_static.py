@@ -6,7 +6,7 @@ import jax
 
 from ecliptic.module._field import field
 from ecliptic.module._module import Module
-from ecliptic.tree import tree_equal
+from ecliptic.tree import equality
 
 _Value = TypeVar("_Value")
 
@@ -24,7 +24,7 @@ class _Held:
             return NotImplemented
         if self.value is other.value:
             return True
-        return bool(tree_equal(self.value, other.value, typematch=True))
+        return bool(equality((self.value, other.value), typematch=True)[0])
 
     def __hash__(self) -> int:
         leaves, structure = jax.tree_util.tree_flatten(self.value)

@@ -1,5 +1,6 @@
 """Modules that wrap a callable and look like it."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -23,8 +24,15 @@ class _Docstring:
         return self.of_class if instance is None else instance.__wrapped__.__doc__
 
 
+class _Annotations(dict):
+    """The annotations of a class, in the place of which instances have those of what they wrap."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else getattr(instance.__wrapped__, "__annotations__", {})
+
+
 def looks_like_wrapped(cls: type) -> None:
-    """Lets instances of `cls` answer with the name and docstring of their `__wrapped__`.
+    """Lets instances of `cls` answer with the name, docstring, ... of their `__wrapped__`.
 
     It is a property of the class and no state of an instance, so it survives every
     transformation of the tree. Names cannot be class attributes (Python keeps those of the
@@ -42,6 +50,8 @@ def looks_like_wrapped(cls: type) -> None:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     type.__setattr__(cls, "__doc__", _Docstring(cls.__doc__))
+    annotations = _Annotations(inspect.get_annotations(cls))
+    type.__setattr__(cls, "__annotations__", annotations)
     type.__setattr__(cls, "__getattr__", __getattr__)
 
 

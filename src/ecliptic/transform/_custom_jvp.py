@@ -177,7 +177,7 @@ def _apply_rule(
     rules, fun = custom._rules, custom._fun
     slopes = held.spread([None if is_zero(t) else t for t in tangents], None)
     _check_perturbed(fun, held, slopes)
-    _, args, kwargs = held.get(primals)
+    _, args, kwargs = held.get(primals, numbers=True)
     before = held.sizes[0]
     of_args = slopes[before : before + held.sizes[1]]
     if rules.dense:

@@ -13,6 +13,7 @@ import jax
 from ecliptic.errors import ArgumentError
 from ecliptic.module import Module, Partial, bind, field, looks_like_wrapped
 from ecliptic.transform._donation import DonateMode, as_donation
+from ecliptic.transform._failure import UnwatchedTraceError
 from ecliptic.transform._program import Dispatch, Options, Output, Program, table_of
 from ecliptic.transform._stages import (
     Exported,
@@ -63,7 +64,7 @@ class JitFunction(Module, Generic[_P, _T]):
             jitkwargs.pop("out_shardings", None),
             tuple(sorted(jitkwargs.items())),
         )
-        self._dispatch = Dispatch(table_of(self._function, options))
+        self._dispatch = Dispatch(table_of(fun, options, leaf=leaf))
 
     @property
     def __wrapped__(self) -> Any:
@@ -100,7 +101,8 @@ class JitFunction(Module, Generic[_P, _T]):
         trace = program.jitted.trace
         if program.silence is not None:
             trace = program.silence.around(trace)
-        traced = trace(program.pick_donated(leaves), program.pick_kept(leaves))
+        with program.watching(compiles=False):
+            traced = trace(program.pick_donated(leaves), program.pick_kept(leaves))
         return Traced(traced, program, example, self._bound)
 
     def lower(self, /, *args: Any, **kwargs: Any) -> Lowered:
@@ -140,7 +142,10 @@ def _call(self: JitFunction, /, *args: Any, **kwargs: Any) -> Any:
         if program.collect is not None:
             arrays = program.collect(args, kwargs)
             if arrays is not None:
-                out = program.run(*arrays)
+                try:
+                    out = program.run(*arrays)
+                except UnwatchedTraceError:
+                    out = program.watched(*arrays)
                 break
     else:
         out = dispatch.call(args, kwargs)

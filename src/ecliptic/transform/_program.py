@@ -27,8 +27,16 @@ from typing import Any
 import jax
 from jax.tree_util import tree_flatten
 
+from ecliptic import _jax
 from ecliptic.transform._collect import write_collector
 from ecliptic.transform._donation import Donation
+from ecliptic.transform._failure import (
+    UnwatchedTraceError,
+    Watch,
+    require_watch,
+    waiting,
+    watching,
+)
 from ecliptic.transform._history import run_traced
 from ecliptic.transform._shard import filter_shard, lay_shardings
 from ecliptic.transform._static import explain, same_static, static_key
@@ -172,8 +180,10 @@ def _program(
         options: how it is compiled.
     """
     treedef, static, silence = compiled.treedef, compiled.static, compiled.silence
+    watch = compiled.watch
 
     def program(given: Any, kept: Any) -> Any:
+        require_watch(watch)
         if silence is not None:
             silence.begin()
         merged: list[Any] = [None] * len(order)
@@ -200,8 +210,9 @@ class Program:
     """
 
     __slots__ = (
-        "calls", "collect", "donated", "jitted", "lock", "name", "pick_donated", "pick_kept",
-        "pick_static", "run", "silence", "static", "traced", "treedef", "types",
+        "calls", "collect", "compiled", "donated", "jitted", "lock", "name", "pick_donated",
+        "pick_kept", "pick_static", "run", "silence", "static", "traced", "treedef", "types",
+        "watch",
     )  # fmt: skip
 
     def __init__(
@@ -226,14 +237,15 @@ class Program:
         self.calls = 0
         self.collect: Callable[..., Any] | None = None
         self.silence = _Silence() if options.donation.silent else None
+        self.watch = Watch()
         how: dict[str, Any] = {"donate_argnums": 0} if donated else {}
         if options.in_shardings is not None:
             where = options.of_leaves(leaves, treedef)
             how["in_shardings"] = tuple(where[i] for i in given), tuple(where[i] for i in kept)
         program = _program(function, given + kept + held, self, options)
         self.jitted: Any = jax.jit(program, **how, **dict(options.jitkwargs))
-        around = self.silence.around if self.silence else lambda jitted: jitted
-        self.run: Callable[..., Any] = around(self.jitted)
+        self.compiled = self.silence.around(self.jitted) if self.silence else self.jitted
+        self.run: Callable[..., Any] = _unwatched
 
     def matches(self, leaves: list[Any], leaf_types: list[type], treedef: Any) -> bool:
         """Whether these arguments are for this program, as far as can be told without hashing."""
@@ -267,17 +279,50 @@ class Program:
         """Calls the program the general way, with flattened arguments."""
         given, kept = self.arrays_of(leaves, args, kwargs)
         lock = self.lock
-        if lock is None or getattr(_tracing, "now", False):
-            return self.run(given, kept)
+        if lock is None:
+            try:
+                return self.run(given, kept)
+            except UnwatchedTraceError:
+                return self.watched(given, kept)
+        if getattr(_tracing, "now", False):
+            return self.watched(given, kept)
         # Threads that call at the same time wait for the first to trace. A thread that is tracing
         # already does not wait for a second lock, so no two wait for each other.
         with lock:
             _tracing.now = True
             try:
-                return self.run(given, kept)
+                return self.watched(given, kept)
             finally:
                 _tracing.now = False
                 self.lock = None
+
+    def watched(self, given: Any, kept: Any) -> Any:
+        """Calls the program, which may have to be traced and compiled for that."""
+        with self.watching(compiles=_jax.trace_state_clean()):
+            return waiting(self.compiled, self.watch)(given, kept)
+
+    @contextlib.contextmanager
+    def watching(self, *, compiles: bool) -> Iterator[None]:
+        """A stretch of code in which the program may be traced.
+
+        Whether there is a check in it decides how it is called from then on.
+
+        Args:
+            compiles: whether it is compiled, too. Only then is it known that there is no check.
+        """
+        try:
+            with watching(self.watch):
+                yield
+        finally:
+            if self.watch.found:
+                self.run = waiting(self.compiled, self.watch)
+            else:
+                self.run = self.compiled if compiles else _unwatched
+
+
+def _unwatched(given: Any, kept: Any) -> Any:
+    """In the place of a program that has been traced, and not yet compiled."""
+    raise UnwatchedTraceError
 
 
 _tracing = threading.local()
@@ -347,24 +392,33 @@ _tables: weakref.WeakKeyDictionary[Any, dict[Options, _Table]] = weakref.WeakKey
 _tables_lock = threading.Lock()
 
 
-def table_of(function: Any, options: Options) -> _Table:
+def table_of(fun: Any, options: Options, *, leaf: bool) -> _Table:
     """The table of a function. `filter_jit(f)` written twice is one function compiled once.
 
-    `function` is None for a callable PyTree, which is an argument like any other.
+    Args:
+        fun: the function.
+        options: how it is compiled.
+        leaf: whether it is a leaf. If not, it is a callable PyTree, an argument of its programs like
+            any other, and these are shared by all trees of its class.
     """
+    owner = fun if leaf else type(fun)
     try:
         hash(options)
-        shared = type(function) is types.FunctionType
+        shared = not leaf or type(fun) is types.FunctionType
     except TypeError:
         shared = False
     if not shared:
-        return _Table(lambda: function, options)
+        return _Table((lambda: fun) if leaf else _nothing, options)
     with _tables_lock:
-        of_function = _tables.setdefault(function, {})
-        if options not in of_function:
+        of_owner = _tables.setdefault(owner, {})
+        if options not in of_owner:
             # The table must not keep the function alive: it lives as long as the function does.
-            of_function[options] = _Table(weakref.ref(function), options)
-        return of_function[options]
+            of_owner[options] = _Table(weakref.ref(fun) if leaf else _nothing, options)
+        return of_owner[options]
+
+
+def _nothing() -> None:
+    """In the place of a function that comes as an argument."""
 
 
 class Dispatch:

@@ -136,10 +136,14 @@ class Held:
         self.positions = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
         self.leaves = filled(leaves, self.positions, [_HOLE] * len(self.positions))
 
-    def get(self, arrays: Sequence[Any]) -> Any:
-        """The arguments, with these arrays in them."""
-        # (JAX remembers of a Python number that it was one, and gives it back.)
-        arrays = [array if is_array(array) else jnp.asarray(array) for array in arrays]
+    def get(self, arrays: Sequence[Any], *, numbers: bool = False) -> Any:
+        """The arguments, with these arrays in them.
+
+        JAX remembers of a Python number that it was one, and gives it back. If `numbers`, it is
+        left one; else it is an array here.
+        """
+        if not numbers:
+            arrays = [array if is_array(array) else jnp.asarray(array) for array in arrays]
         return self.treedef.unflatten(filled(self.leaves, self.positions, arrays))
 
     def names(self) -> Any:

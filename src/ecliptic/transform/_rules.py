@@ -89,12 +89,10 @@ def conform(
     """
     leaves, treedef = tree_flatten(out)
     if returned.leaves is None:
-        if wanted is not None:
-            leaves = [
-                jnp.asarray(leaf) if wants and is_array_like(leaf) and not is_array(leaf) else leaf
-                for leaf, wants in zip(leaves, wanted, strict=True)
-            ]
-        return returned.put(treedef.unflatten(leaves), is_array)[0]
+        wants = iter(wanted or [False] * len(leaves))
+        return returned.put(
+            out, lambda leaf: (next(wants) and is_array_like(leaf)) or is_array(leaf)
+        )[0]
     if treedef != returned.treedef:
         raise RuleError(
             f"The {rule} of `{name_of(fun)}` must return the output of the function, and returned "

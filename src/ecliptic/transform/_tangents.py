@@ -33,7 +33,8 @@ class Naming(NamedTuple):
 
 def is_zero(tangent: Any) -> bool:
     """Whether a tangent that JAX hands to a rule says that nothing changes."""
-    return type(tangent) is SymbolicZero or tangent.dtype == jax.dtypes.float0
+    # (A tangent may be a Python number, which has no dtype.)
+    return type(tangent) is SymbolicZero or getattr(tangent, "dtype", None) == jax.dtypes.float0
 
 
 def match(tree: PyTree, derivatives: PyTree, naming: Naming) -> list[Any]:
@@ -137,7 +138,7 @@ def _check_leaf(slot: Slot, value: Any, kind: str) -> Any:
         )
     if not is_array(value):
         # A Python number has no dtype to disagree.
-        return jnp.asarray(value, slot.dtype)
+        return value if slot.type is type(value) else jnp.asarray(value, slot.dtype)
     if value.dtype == jax.dtypes.float0 or dtype_of(value) != slot.dtype:
         raise ArgumentTypeError(
             f"has dtype {value.dtype}, but what it belongs to has dtype {slot.dtype}. Cast it, "

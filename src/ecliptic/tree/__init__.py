@@ -6,7 +6,7 @@ Nothing here knows what a Module is: every function takes any PyTree.
 from ecliptic.tree._at import tree_at
 from ecliptic.tree._check import tree_check
 from ecliptic.tree._difference import first_difference
-from ecliptic.tree._equal import tree_equal
+from ecliptic.tree._equal import equality, tree_equal
 from ecliptic.tree._filter import combine, filter, partition
 from ecliptic.tree._format import (
     TreeWLCustom,
@@ -36,6 +36,7 @@ __all__ = [
     "apply_updates",
     "array_type",
     "combine",
+    "equality",
     "filter",
     "first_difference",
     "format_path",

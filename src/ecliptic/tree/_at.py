@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax.tree_util as jtu
 from jaxtyping import PyTree
 
-from ecliptic.errors import SelectionError
+from ecliptic.errors import SelectionError, SelectionTypeError
 from ecliptic.tree._one_level import children_with_keys
 from ecliptic.tree._paths import format_path
 
@@ -313,7 +313,7 @@ def _values(selection: _Selection, replace: Any) -> dict[int, Any]:
         replacements = None
     if replacements is None or len(replacements) != len(nodes):
         got = "no sequence" if replacements is None else f"{len(replacements)} replacements"
-        raise SelectionError(
+        raise (SelectionTypeError if replacements is None else SelectionError)(
             f"`where` picked a sequence of {len(nodes)} nodes, so `replace` must be a sequence as "
             f"long, but it is {got}: {_describe(replace)}."
         )

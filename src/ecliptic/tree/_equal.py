@@ -39,7 +39,8 @@ def tree_equal(
         atol: absolute tolerance for them.
 
     Returns:
-        A `bool`, or, if traced arrays have to be compared, a traced boolean.
+        A `bool`; or, if arrays of JAX have to be compared element by element, a boolean array
+        of JAX, traced if one of them is.
 
     Raises:
         StructureError: no PyTree was given, or static parts cannot be compared, because they hold
@@ -48,12 +49,27 @@ def tree_equal(
 
     >>> import jax.numpy as jnp
     >>> tree_equal({"a": jnp.ones(2)}, {"a": jnp.ones(2)})
-    True
+    Array(True, dtype=bool)
     >>> tree_equal([1, 2], (1, 2))
     False
     """
     if not pytrees:
         raise StructureError("tree_equal() needs at least one PyTree, and got none.")
+    equal, of_jax = equality(pytrees, typematch, rtol, atol)
+    return jnp.asarray(equal) if of_jax else equal
+
+
+def equality(
+    pytrees: tuple[PyTree, ...],
+    typematch: bool = False,
+    rtol: Tolerance = 0.0,
+    atol: Tolerance = 0.0,
+) -> tuple[bool | Bool[Array, ""], bool]:
+    """Whether PyTrees are equal, as a `bool` unless traced arrays decide.
+
+    Returns:
+        The answer, and whether elements of arrays of JAX were compared for it.
+    """
     exact = type(rtol) is float and type(atol) is float and rtol == 0 and atol == 0
     tolerance = None if exact else (rtol, atol)
     first, *others = pytrees
@@ -62,9 +78,10 @@ def tree_equal(
     for other in others:
         other_leaves, other_treedef = jtu.tree_flatten(other)
         if not _same_structure(treedef, other_treedef, first, other):
-            return False
+            return False, False
         columns.append(other_leaves)
     pending: list[Any] = []
+    of_jax = False
     for column in columns:
         for number, (x, y) in enumerate(zip(leaves, column, strict=True)):
             try:
@@ -72,10 +89,11 @@ def tree_equal(
             except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
                 raise _cannot_compare(first, number, x, y) from error
             if same is False:
-                return False
+                return False, False
+            of_jax = of_jax or isinstance(x, jax.Array) or isinstance(y, jax.Array)
             if same is not True:
                 pending.append(same)
-    return _all(pending)
+    return _all(pending), of_jax
 
 
 def _all(pending: list[Any]) -> Any:
@@ -132,7 +150,8 @@ def _same_array(x: Any, y: Any, typematch: bool, tolerance: tuple[Any, Any] | No
     traced = isinstance(x, _jax.Tracer) or isinstance(y, _jax.Tracer)
     if traced or _on_one_accelerator(x, y):
         return _compare(x, y, tolerance if inexact else None, jnp)
-    return bool(_compare(np.asarray(x), np.asarray(y), tolerance if inexact else None, np))
+    # (No `bool`: unlike other shapes and dtypes, other elements are no other kind of tree.)
+    return np.bool_(_compare(np.asarray(x), np.asarray(y), tolerance if inexact else None, np))
 
 
 def _compare(x: Any, y: Any, tolerance: tuple[Any, Any] | None, xp: Any) -> Any:

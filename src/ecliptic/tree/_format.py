@@ -125,7 +125,8 @@ _PLAIN = {bool, int, float, complex, str, bytes, type(None), list, tuple, dict}
 
 
 def _name(function: Any) -> str:
-    return getattr(function, "__name__", type(function).__name__)
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    return name or type(function).__name__
 
 
 _PjitFunction = type(jax.jit(_never))

@@ -85,7 +85,7 @@ def test_a_subclass_with_new_unset_fields_and_an_inherited_custom_init_is_refuse
     class B(Custom):
         c: int
 
-    with pytest.raises(InitialisationError, match=r"Field `c` of `.*B` was not initialised"):
+    with pytest.raises(InitialisationError, match=r"Field 'c' was not initialized.*`.*B` ended"):
         B(5)
 
 

@@ -34,8 +34,8 @@ def test_predicates(name, leaf):
 def test_partition_and_combine(name, tree):
     got = ours.partition(tree, getattr(ours, name))
     expected = theirs.partition(tree, getattr(theirs, name))
-    assert ours.tree_equal(got, expected) is True
-    assert ours.tree_equal(ours.combine(*got), theirs.combine(*expected)) is True
+    assert ours.tree_equal(got, expected)
+    assert ours.tree_equal(ours.combine(*got), theirs.combine(*expected))
 
 
 @pytest.mark.parametrize("inverse", [False, True])
@@ -58,7 +58,7 @@ def test_tree_flatten_one_level(tree):
     children, structure = ours.tree_flatten_one_level(tree)
     expected, expected_structure = theirs.tree_flatten_one_level(tree)
     assert structure == expected_structure
-    assert ours.tree_equal(children, expected) is True
+    assert ours.tree_equal(children, expected)
 
 
 @pytest.mark.parametrize("short", [False, True])
