@@ -2,6 +2,7 @@
 
 from ecliptic.module._abstract import AbstractClassVar, AbstractVar
 from ecliptic.module._bound import BoundMethod, bind
+from ecliptic.module._documented import doc_remove_args, doc_repr
 from ecliptic.module._field import field
 from ecliptic.module._function import (
     StaticFunction,
@@ -27,6 +28,8 @@ __all__ = [
     "StaticFunction",
     "bind",
     "compile_function",
+    "doc_remove_args",
+    "doc_repr",
     "field",
     "looks_like_wrapped",
     "module_update_wrapper",

@@ -14,6 +14,8 @@ from ecliptic.tree._format import (
     tree_pformat,
     tree_pprint,
 )
+from ecliptic.tree._hashable import hashable_combine, hashable_partition
+from ecliptic.tree._omega import ω
 from ecliptic.tree._one_level import tree_flatten_one_level
 from ecliptic.tree._paths import (
     format_path,
@@ -29,9 +31,11 @@ from ecliptic.tree._predicates import (
     is_inexact_array,
     is_inexact_array_like,
 )
+from ecliptic.tree._text import Text, str2jax
 from ecliptic.tree._updates import apply_updates
 
 __all__ = [
+    "Text",
     "TreeWLCustom",
     "apply_updates",
     "array_type",
@@ -40,6 +44,8 @@ __all__ = [
     "filter",
     "first_difference",
     "format_path",
+    "hashable_combine",
+    "hashable_partition",
     "is_array",
     "is_array_like",
     "is_inexact_array",
@@ -49,6 +55,7 @@ __all__ = [
     "parse_path",
     "partition",
     "register_formatter",
+    "str2jax",
     "tree_at",
     "tree_check",
     "tree_equal",
@@ -56,4 +63,5 @@ __all__ = [
     "tree_paths",
     "tree_pformat",
     "tree_pprint",
+    "ω",
 ]
