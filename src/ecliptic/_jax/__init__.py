@@ -74,9 +74,20 @@ BORROWED: dict[str, Borrowed] = {
     "instantiate_zeros": Borrowed(
         "jax.interpreters.ad", "instantiate_zeros", "0.4", "make an array of such a derivative"
     ),
+    "UndefinedPrimal": Borrowed(
+        "jax.interpreters.ad", "UndefinedPrimal", "0.4",
+        "the transpose of a batch is made of transposes of its elements",
+    ),
+    "ShapedArray": Borrowed(
+        "jax.core", "ShapedArray", "0.4", "the types of arrays that an operation returns"
+    ),
     "is_undefined_primal": Borrowed(
         "jax.interpreters.ad", "is_undefined_primal", "0.4",
         "tell what an operation is transposed with respect to",
+    ),
+    "callback_op_sharding": Borrowed(
+        "jax._src.callback", "_callback_op_sharding", "0.4.36",
+        "a failing check calls the host once for a program on several devices",
     ),
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+from jax._src import core
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import PartitionSpec
 
@@ -65,3 +66,13 @@ def scalar_like(aval: Any, dtype: Any) -> Any:
     """
     sharding = aval.sharding.update(spec=PartitionSpec())
     return aval.update(shape=(), dtype=dtype, sharding=sharding)
+
+
+def of_element(aval: Any) -> Any:
+    """The type of an element along the first axis of an array of this type."""
+    return core.mapped_aval(aval.shape[0], 0, aval)
+
+
+def of_batch(size: int, aval: Any) -> Any:
+    """The type of so many arrays of this type, along a new first axis."""
+    return core.unmapped_aval(size, 0, aval)

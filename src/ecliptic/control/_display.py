@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ecliptic.transform import on_failure
+
 
 class Display(Protocol):
     """Shows how far a loop is. Made when the loop starts, when it shows that nothing is done."""
@@ -143,3 +145,7 @@ def close_all_displays() -> None:
     with _lock:
         for found in _open.values():
             found.close()
+
+
+# A check that fails ends the program that it is in.
+on_failure(close_all_displays)

@@ -7,6 +7,13 @@ from ecliptic.transform._code import code_of, parameters_of, place_of, unwrapped
 from ecliptic.transform._custom_jvp import filter_custom_jvp
 from ecliptic.transform._custom_vjp import filter_custom_vjp
 from ecliptic.transform._eval_shape import cached_filter_eval_shape, filter_eval_shape
+from ecliptic.transform._failure import (
+    checks_compiled,
+    converted_errors,
+    failing,
+    on_failure,
+    tell_failure,
+)
 from ecliptic.transform._grad import filter_grad, filter_value_and_grad
 from ecliptic.transform._history import Lineage, Trace, lineages, observe
 from ecliptic.transform._jacobian import filter_hessian, filter_jacfwd, filter_jacrev
@@ -38,7 +45,10 @@ __all__ = [
     "cached_filter_eval_shape",
     "captured_arrays",
     "check_callable",
+    "checks_compiled",
     "code_of",
+    "converted_errors",
+    "failing",
     "filter_checkpoint",
     "filter_closure_convert",
     "filter_custom_jvp",
@@ -65,11 +75,13 @@ __all__ = [
     "name_of",
     "nbytes",
     "observe",
+    "on_failure",
     "pack_output",
     "parameters_of",
     "place_of",
     "same_leaf",
     "same_static",
     "show_bytes",
+    "tell_failure",
     "unwrapped",
 ]

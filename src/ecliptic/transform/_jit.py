@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import jax
 
 from ecliptic.errors import ArgumentError
-from ecliptic.module import Module, Partial, bind, field, looks_like_wrapped
+from ecliptic.module import Module, Partial, adopt_module_name, bind, field, looks_like_wrapped
 from ecliptic.transform._donation import DonateMode, as_donation
 from ecliptic.transform._failure import UnwatchedTraceError
 from ecliptic.transform._program import Dispatch, Options, Output, Program, table_of
@@ -53,6 +53,7 @@ class JitFunction(Module, Generic[_P, _T]):
     _dispatch: Dispatch = field(static=True, repr=False)
 
     def __init__(self, fun: Any, donate: Donate, jitkwargs: dict[str, Any]) -> None:
+        adopt_module_name(self, fun)
         leaf = jax.tree_util.all_leaves([fun])
         self._function = fun if leaf else None
         self._tree = None if leaf else fun

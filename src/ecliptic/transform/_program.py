@@ -398,8 +398,8 @@ def table_of(fun: Any, options: Options, *, leaf: bool) -> _Table:
     Args:
         fun: the function.
         options: how it is compiled.
-        leaf: whether it is a leaf. If not, it is a callable PyTree, an argument of its programs like
-            any other, and these are shared by all trees of its class.
+        leaf: whether it is a leaf. If not, it is a callable PyTree, an argument of its programs
+            like any other, and these are shared by all trees of its class.
     """
     owner = fun if leaf else type(fun)
     try:

@@ -14,6 +14,7 @@ import numpy as np
 from jax.tree_util import tree_flatten
 
 from ecliptic.errors import ArgumentError
+from ecliptic.transform._failure import waiting
 from ecliptic.transform._program import Output, Program
 from ecliptic.transform._static import argument_path, same_static
 from ecliptic.tree import array_type, first_difference, is_array
@@ -64,7 +65,8 @@ class Traced(_Stage):
     def lower(self, **options: Any) -> "Lowered":
         """Lowers the program to the compiler's language."""
         silence = self._program.silence
-        with contextlib.nullcontext() if silence is None else silence.quiet():
+        quiet = contextlib.nullcontext() if silence is None else silence.quiet()
+        with quiet, self._program.watching(compiles=False):
             inner = self._inner.lower(**options)
         return Lowered(inner, self._program, self._example, self._bound)
 
@@ -88,6 +90,10 @@ class Compiled(_Stage):
             for. Other shapes and dtypes are JAX's to refuse.
     """
 
+    def __init__(self, inner: Any, program: Program, *rest: Any) -> None:
+        super().__init__(inner, program, *rest)
+        self._run = waiting(inner, program.watch)
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         program = self._program
         args = (*self._bound, *args)
@@ -97,7 +103,7 @@ class Compiled(_Stage):
             if not program.matches(leaves, list(map(type, leaves)), treedef):
                 self._refuse(args, kwargs)
             arrays = program.arrays_of(leaves, args, kwargs)
-        out = self._inner(*arrays)
+        out = self._run(*arrays)
         return out.rebuild() if type(out) is Output else out
 
     def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -249,7 +255,9 @@ def export_program(
         return _arrays(program.jitted(given, kept))
 
     over_arrays.__name__ = program.name
-    out = jax.eval_shape(program.jitted, program.pick_donated(leaves), program.pick_kept(leaves))
+    with program.watching(compiles=False):
+        arrays = program.pick_donated(leaves), program.pick_kept(leaves)
+        out = jax.eval_shape(program.jitted, *arrays)
+        exported = jax.export.export(jax.jit(over_arrays), **options)(traced)
     output = out.rebuild() if isinstance(out, Output) else out
-    exported = jax.export.export(jax.jit(over_arrays), **options)(traced)
     return Exported(exported, example, output, bound)

@@ -1,0 +1,182 @@
+"""How a check that fails inside of a compiled program reaches whoever called the program.
+
+Two things meet here that know nothing of each other. A check (`ecliptic.runtime`) is compiled into
+programs, and fails on the host, in a thread of the device's choosing; whoever calls a program
+(`filter_jit`) knows neither whether it holds a check nor what XLA's error means.
+
+- While a program is traced and compiled, a `Watch` is open in its thread. A check that is compiled
+  in that time says so (`checks_compiled`). A program with a check waits for its result.
+- A check that fails leaves its error under a number (`failing`), and raises that error with the
+  number at its end. XLA makes a text of it, of which the number leads back to the error.
+"""
+
+import contextlib
+import itertools
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+from ecliptic.errors import RuntimeCheckError
+
+# Of how many failures the error is kept until somebody asks. Under a plain `jax.jit` nobody does.
+_MAX_KEPT = 256
+
+_MARK = re.compile(r"\[runtime check (\d+)\]")
+
+# What JAX raises for a program that failed: the first where it is called, the second (of all
+# classes) where somebody waits for a result.
+_FROM_XLA = (jax.errors.JaxRuntimeError, ValueError)
+
+_kept: OrderedDict[int, RuntimeCheckError] = OrderedDict()
+_numbers = itertools.count()
+_lock = threading.Lock()
+_hooks: list[Callable[[], None]] = []
+
+
+class Watch:
+    """Whether a program holds a check. True from the first one on that is compiled."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found = False
+
+
+class _Open(threading.local):
+    """The watches that are open in this thread."""
+
+    def __init__(self) -> None:
+        self.watches: list[Watch] = []
+
+
+_open = _Open()
+
+
+class UnwatchedTraceError(BaseException):
+    """A program has to be traced, and nobody watches whether it holds a check.
+
+    It never leaves `filter_jit`, which calls the program once more. It is no `Exception`, since
+    that could be caught on the way.
+    """
+
+
+@contextlib.contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """A stretch of code in which checks that are compiled are noted."""
+    _open.watches.append(watch)
+    try:
+        yield
+    finally:
+        _open.watches.pop()
+
+
+def require_watch(watch: Watch) -> None:
+    """Raises where this watch is not open.
+
+    Raises:
+        UnwatchedTraceError: to be caught by the caller of the program.
+    """
+    if not any(open_one is watch for open_one in _open.watches):
+        raise UnwatchedTraceError
+
+
+def checks_compiled() -> None:
+    """Notes that a check is a part of what is compiled now."""
+    for watch in _open.watches:
+        watch.found = True
+
+
+def failing(error: RuntimeCheckError) -> RuntimeCheckError:
+    """An error to raise in a program that is running, so that `error` is found afterwards."""
+    with _lock:
+        number = next(_numbers)
+        _kept[number] = error
+        if len(_kept) > _MAX_KEPT:
+            _kept.popitem(last=False)
+    tell_failure()
+    return type(error)(f"{error}\n[runtime check {number}]")
+
+
+def failure_of(error: BaseException) -> RuntimeCheckError | None:
+    """The error of the check that failed, if this error of JAX comes from one."""
+    mark = _MARK.search(str(error))
+    if mark is None:
+        return None
+    with _lock:
+        return _kept.pop(int(mark[1]), None)
+
+
+def on_failure(hook: Callable[[], None]) -> None:
+    """Has a function called after each failure of a check, in any thread."""
+    _hooks.append(hook)
+
+
+def tell_failure() -> None:
+    """Calls the functions that were given to `on_failure`."""
+    for hook in _hooks:
+        # Another error on the way to report one would hide it.
+        with contextlib.suppress(Exception):
+            hook()
+
+
+@contextlib.contextmanager
+def converted_errors() -> Iterator[None]:
+    """Turns what JAX raises for a failing check into the error of the check.
+
+    For programs that are compiled by a plain `jax.jit`: where a check fails in one, JAX raises an
+    error of its own, with a text of XLA's. Wait for the results inside: it may come only then.
+
+    Raises:
+        RuntimeCheckError: if a check failed inside.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> @jax.jit
+        ... def root(x):
+        ...     return jnp.sqrt(ec.error_if(x, x < 0, "negative"))
+        >>> try:
+        ...     with ec.runtime.converted_errors():
+        ...         root(-1.0).block_until_ready()
+        ... except ec.errors.RuntimeCheckError as error:
+        ...     print(str(error).splitlines()[0])
+        negative
+    """
+    try:
+        yield
+    except _FROM_XLA as error:
+        failure = failure_of(error)
+        if failure is None:
+            raise
+        tell_failure()
+        raise failure from None
+
+
+def waiting(compiled: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
+    """A compiled function that waits for its result, so that what fails raises at the call.
+
+    Args:
+        compiled: the function.
+        watch: tells whether there is a check in it. If not, there is nothing to wait for.
+    """
+
+    def run(*arrays: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            out = compiled(*arrays)
+            return jax.block_until_ready(out) if watch.found else out
+        except _FROM_XLA as error:
+            failure = failure_of(error)
+            if failure is None:
+                raise
+        tell_failure()
+        # Outside of the handler: XLA's error is no context of this one.
+        raise failure
+
+    return run
