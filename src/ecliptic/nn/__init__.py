@@ -9,6 +9,7 @@ from ecliptic.nn._adaptive_pool import (
     AdaptiveMaxPool3d,
     AdaptivePool,
 )
+from ecliptic.nn._batch_norm import BatchNorm
 from ecliptic.nn._conv import Conv, Conv1d, Conv2d, Conv3d
 from ecliptic.nn._conv_transpose import (
     ConvTranspose,
@@ -33,6 +34,7 @@ from ecliptic.nn._rms_norm import RMSNorm
 from ecliptic.nn._rotary import RotaryPositionalEmbedding
 from ecliptic.nn._sequential import Sequential
 from ecliptic.nn._shared import Shared
+from ecliptic.nn._spectral_norm import SpectralNorm
 from ecliptic.nn._stateful import StatefulLayer
 from ecliptic.nn._weight_norm import WeightNorm
 from ecliptic.state import State, StateIndex, delete_init_state, make_with_state
@@ -49,6 +51,7 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "BatchNorm",
     "Conv",
     "Conv1d",
     "Conv2d",
@@ -76,6 +79,7 @@ __all__ = [
     "RotaryPositionalEmbedding",
     "Sequential",
     "Shared",
+    "SpectralNorm",
     "State",
     "StateIndex",
     "StatefulLayer",
