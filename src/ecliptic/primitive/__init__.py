@@ -1,5 +1,21 @@
 """For library authors: own primitives of JAX, and what they need."""
 
+from ecliptic.primitive._broadcast import left_broadcast_to
+from ecliptic.primitive._filtered import (
+    filter_primitive_batching,
+    filter_primitive_bind,
+    filter_primitive_def,
+    filter_primitive_jvp,
+    filter_primitive_transpose,
+)
+from ecliptic.primitive._finalise import (
+    finalise_eval_jaxpr,
+    finalise_fn,
+    finalise_jaxpr,
+    finalise_jaxpr_as_fn,
+    finalise_make_jaxpr,
+)
+from ecliptic.primitive._neighbours import nextafter, prevbefore
 from ecliptic.primitive._registry import primitive_finalisations, register_impl_finalisation
 from ecliptic.primitive._unvmap import (
     unvmap_all,
@@ -9,8 +25,25 @@ from ecliptic.primitive._unvmap import (
     unvmap_max,
     unvmap_max_p,
 )
+from ecliptic.primitive._vectorised import create_vprim
+from ecliptic.primitive._zeros import materialise_zeros
 
 __all__ = [
+    "create_vprim",
+    "filter_primitive_batching",
+    "filter_primitive_bind",
+    "filter_primitive_def",
+    "filter_primitive_jvp",
+    "filter_primitive_transpose",
+    "finalise_eval_jaxpr",
+    "finalise_fn",
+    "finalise_jaxpr",
+    "finalise_jaxpr_as_fn",
+    "finalise_make_jaxpr",
+    "left_broadcast_to",
+    "materialise_zeros",
+    "nextafter",
+    "prevbefore",
     "primitive_finalisations",
     "register_impl_finalisation",
     "unvmap_all",

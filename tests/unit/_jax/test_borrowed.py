@@ -121,3 +121,12 @@ class TestMeaning:
         program = jax.make_jaxpr(lambda x: x + constant)(constant)
         (out,) = _jax.eval_jaxpr(program.jaxpr, [3 * constant], constant)
         assert np.array_equal(out, [4, 4])
+
+    def test_shaped_array_is_the_type_of_an_array(self):
+        assert type(jax.typeof(jnp.ones(2))) is _jax.ShapedArray
+        assert _jax.ShapedArray((2,), np.dtype(np.float32)) == jax.typeof(np.ones(2, np.float32))
+
+    def test_undefined_primal_is_what_an_operation_is_transposed_by(self):
+        undefined = _jax.UndefinedPrimal(jax.typeof(jnp.ones(2)))
+        assert _jax.is_undefined_primal(undefined)
+        assert undefined.aval.shape == (2,)

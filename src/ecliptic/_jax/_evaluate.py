@@ -1,0 +1,93 @@
+"""Programs of JAX, evaluated operation by operation, and the programs inside of operations."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax._src import source_info_util
+from jax._src.core import ClosedJaxpr, Jaxpr, Literal
+
+
+def evaluate(
+    jaxpr: Any,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    apply: Callable[[Any, list[Any]], Sequence[Any]],
+) -> list[Any]:
+    """Evaluates a program.
+
+    Args:
+        jaxpr: the program.
+        consts: its constants.
+        args: its arguments.
+        apply: what to do for an operation, given that and its arguments: returns its results.
+    """
+    known: dict[Any, Any] = {}
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, Literal) else known[atom]
+
+    def write(variables: Sequence[Any], values: Sequence[Any]) -> None:
+        known.update(zip(variables, values, strict=True))
+
+    write(jaxpr.constvars, consts)
+    write(jaxpr.invars, args)
+    for eqn in jaxpr.eqns:
+        stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
+        origin = source_info_util.user_context(eqn.source_info.traceback, name_stack=stack)
+        with origin, eqn.ctx.manager:
+            write(eqn.outvars, apply(eqn, [read(atom) for atom in eqn.invars]))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def bind(eqn: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Does what an operation does, with other arguments and parameters."""
+    made = eqn.primitive.get_bind_params(params)
+    # Before JAX 0.10, functions among the parameters came apart from them.
+    functions, rest = ((), made) if isinstance(made, dict) else made
+    out = eqn.primitive.bind(*functions, *args, **rest)
+    return list(out) if eqn.primitive.multiple_results else [out]
+
+
+def closed(jaxpr: Any, consts: Sequence[Any] = ()) -> Any:
+    """A program with its constants."""
+    return ClosedJaxpr(jaxpr, list(consts))
+
+
+def trace(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
+    """The program of a function of arrays of these types."""
+    return jax.make_jaxpr(function)(*avals)
+
+
+def programs(params: dict[str, Any]) -> list[Any]:
+    """The programs among an operation's parameters."""
+    found: list[Any] = []
+    for value in params.values():
+        _each(value, lambda program: found.append(program) or program)
+    return found
+
+
+def with_programs(params: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The parameters of an operation with other programs in them.
+
+    Args:
+        params: the parameters.
+        change: takes a program, with constants or without, and returns one like it.
+    """
+    return {name: _each(value, change) for name, value in params.items()}
+
+
+def _each(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, ClosedJaxpr | Jaxpr):
+        return change(value)
+    if isinstance(value, tuple | list):
+        items = [_each(item, change) for item in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return value._make(items) if hasattr(value, "_make") else type(value)(items)
+    return value
+
+
+def is_closed(program: Any) -> bool:
+    """Whether a program comes with its constants."""
+    return isinstance(program, ClosedJaxpr)
