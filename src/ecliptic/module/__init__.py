@@ -15,7 +15,11 @@ from ecliptic.module._module import Module
 from ecliptic.module._partial import Partial
 from ecliptic.module._source import compile_function, tuple_display
 from ecliptic.module._static import Static
-from ecliptic.module._wrapper import looks_like_wrapped, module_update_wrapper
+from ecliptic.module._wrapper import (
+    adopt_module_name,
+    looks_like_wrapped,
+    module_update_wrapper,
+)
 
 __all__ = [
     "AbstractClassVar",
@@ -26,6 +30,7 @@ __all__ = [
     "Partial",
     "Static",
     "StaticFunction",
+    "adopt_module_name",
     "bind",
     "compile_function",
     "doc_remove_args",

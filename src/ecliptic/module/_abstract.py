@@ -4,7 +4,6 @@
 They are annotations, and no fields: a class that has one unfulfilled cannot be instantiated.
 """
 
-import dataclasses
 import inspect
 import sys
 from collections.abc import Mapping
@@ -142,7 +141,9 @@ def unfulfilled(cls: type) -> dict[str, str]:
     mro = cls.__mro__
     wanted: dict[str, str] = {}
     for base in reversed(mro):
-        wanted.update(base.__dict__.get(DECLARED, {}))
+        declared = base.__dict__.get(DECLARED, {})
+        # What has to be on the class has to be there still if a subclass asks for less.
+        wanted.update({a: k for a, k in declared.items() if wanted.get(a) != "AbstractClassVar"})
     missing = {}
     for attribute, kind in wanted.items():
         declaring = [base for base in mro if attribute in base.__dict__.get(DECLARED, {})]

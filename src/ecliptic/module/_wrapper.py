@@ -55,6 +55,16 @@ def looks_like_wrapped(cls: type) -> None:
     type.__setattr__(cls, "__getattr__", __getattr__)
 
 
+def adopt_module_name(wrapper: Module, wrapped: Any) -> None:
+    """Says of a new wrapper that it is of the Python module of what it wraps.
+
+    `doctest` looks there. It is no field, so what a transformation makes of the wrapper lacks it.
+    """
+    name = getattr(wrapped, "__module__", None)
+    if name is not None:
+        object.__setattr__(wrapper, "__module__", name)
+
+
 def module_update_wrapper(
     wrapper: Module, wrapped: Callable[_P, _T] | None = None
 ) -> Callable[_P, _T]:
@@ -102,4 +112,5 @@ def module_update_wrapper(
             f"does not. Add to the class: `@property\\ndef __wrapped__(self): return self.<field>`."
         )
     looks_like_wrapped(cls)
+    adopt_module_name(wrapper, wrapper.__wrapped__)  # pyright: ignore[reportAttributeAccessIssue]
     return wrapper  # pyright: ignore[reportReturnType]

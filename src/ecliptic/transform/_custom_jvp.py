@@ -77,6 +77,7 @@ class filter_custom_jvp(AbstractCustom, Generic[_P, _T]):
         check_callable(fn, "filter_custom_jvp")
         self._fun = fn
         self._rules = Rules()
+        self.__post_init__()
 
     def def_jvp(self, fn_jvp: Callable[..., Any]) -> Callable[..., Any]:
         """Sets the rule.

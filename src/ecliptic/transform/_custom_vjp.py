@@ -88,6 +88,7 @@ class filter_custom_vjp(AbstractCustom, Generic[_P, _T]):
         check_callable(fn, "filter_custom_vjp")
         self._fun = fn
         self._rules = Rules()
+        self.__post_init__()
 
     def def_fwd(self, fn_fwd: Callable[..., Any]) -> Callable[..., Any]:
         """Sets the rule for the way forward.

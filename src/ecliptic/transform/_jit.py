@@ -23,6 +23,7 @@ from ecliptic.transform._stages import (
     with_stand_ins,
 )
 from ecliptic.transform._wrapper import check_callable
+from ecliptic.tree._passage import use_up_at
 
 _MISSING: Any = object()
 
@@ -147,6 +148,8 @@ def _call(self: JitFunction, /, *args: Any, **kwargs: Any) -> Any:
                     out = program.run(*arrays)
                 except UnwatchedTraceError:
                     out = program.watched(*arrays)
+                if program.used:
+                    use_up_at((args, kwargs), program.used)
                 break
     else:
         out = dispatch.call(args, kwargs)

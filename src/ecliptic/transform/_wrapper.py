@@ -5,7 +5,7 @@ import dataclasses
 from typing import Any
 
 from ecliptic.errors import ArgumentTypeError
-from ecliptic.module import Module, Partial
+from ecliptic.module import Module, Partial, adopt_module_name
 
 
 class AbstractWrapper(Module):
@@ -16,6 +16,9 @@ class AbstractWrapper(Module):
     """
 
     _fun: Any
+
+    def __post_init__(self) -> None:
+        adopt_module_name(self, self._fun)
 
     @abc.abstractmethod
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

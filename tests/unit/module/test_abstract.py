@@ -186,3 +186,10 @@ def test_an_annotation_of_an_ordinary_class_fulfils_nothing():
 
     with pytest.raises(AbstractError, match="{'x'}"):
         M()
+
+
+def test_what_is_abstract_on_the_class_stays_so():
+    class M(ClassBase):
+        c: ec.AbstractVar[int]
+
+    assert (M.__abstractvars__, M.__abstractclassvars__) == (frozenset(), frozenset({"c"}))

@@ -1,7 +1,9 @@
 """`filter_jit`."""
 
+import doctest
 import functools
 import gc
+import sys
 import threading
 import time
 import tracemalloc
@@ -205,7 +207,7 @@ def test_a_bound_method_of_an_equal_module_does_not_retrace():
         f = ec.filter_jit(M(jnp.array(1.0 * i)).f)
         for _ in range(6):
             assert float(f(jnp.array(2.0))) == 2.0 * i
-    assert len(traces) == 4  # a new wrapper each; what is shared is shared by one wrapper
+    assert len(traces) == 1
     wrapper = ec.filter_jit(M(jnp.array(3.0)).f)
     wrapper(jnp.array(2.0))
     doubled = jax.tree.map(lambda w: 2 * w, wrapper)
@@ -786,3 +788,40 @@ def test_mutually_recursive_functions_in_two_threads_do_not_wait_for_each_other(
     for thread in threads:
         thread.join(timeout=60)
     assert out == [6.0, 6.0]
+
+
+class Documented(ec.Module):
+    @ec.filter_jit
+    def compiled(self):
+        """
+        >>> 1 + 1
+        2
+        """
+
+    @ec.filter_vmap
+    def mapped(self):
+        """
+        >>> 1 + 2
+        3
+        """
+
+
+def test_doctest_finds_the_examples_of_wrapped_methods():
+    found = doctest.DocTestFinder().find(Documented, module=sys.modules[__name__])
+    assert sorted(test.name for test in found if test.examples) == [
+        "Documented.compiled", "Documented.mapped",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("transform", [ec.filter_grad, ec.filter_vmap, ec.Partial])
+def test_wrappers_around_one_function_share_its_programs(transform):
+    traces = []
+
+    def f(x):
+        traces.append(None)
+        return x * 2
+
+    x = jnp.ones((3,)) if transform is ec.filter_vmap else jnp.array(1.0)
+    for _ in range(2):
+        ec.filter_jit(transform(f))(x)
+    assert len(traces) == 1
