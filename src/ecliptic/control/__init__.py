@@ -1,8 +1,10 @@
 """Loops and branches: those of `jax.lax`, over any PyTree."""
 
 from ecliptic.control._cond import filter_cond, filter_switch
+from ecliptic.control._conditional import maybe_set_p, select_if_vmap_p
 from ecliptic.control._loops import Buffer, buffer_at_set
 from ecliptic.control._map import filter_associative_scan, filter_map
+from ecliptic.control._maybe_buffer import MaybeBuffer
 from ecliptic.control._progress import (
     AbstractProgress,
     NoProgress,
@@ -10,11 +12,13 @@ from ecliptic.control._progress import (
     TqdmProgress,
 )
 from ecliptic.control._scan import filter_scan
+from ecliptic.control._scan_trick import scan_trick
 from ecliptic.control._while_loop import filter_fori_loop, filter_while_loop
 
 __all__ = [
     "AbstractProgress",
     "Buffer",
+    "MaybeBuffer",
     "NoProgress",
     "TextProgress",
     "TqdmProgress",
@@ -26,4 +30,7 @@ __all__ = [
     "filter_scan",
     "filter_switch",
     "filter_while_loop",
+    "maybe_set_p",
+    "scan_trick",
+    "select_if_vmap_p",
 ]

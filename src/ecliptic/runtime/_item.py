@@ -1,16 +1,20 @@
 """`EnumerationItem`: what the attributes of an enumeration are."""
 
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import wadler_lindig as wl
+from jaxtyping import ArrayLike, Bool
 
 from ecliptic import _jax
 from ecliptic.errors import EnumerationError, UnhashableError
 from ecliptic.module import Module, field
+from ecliptic.runtime._error_if import branched_error_if
 from ecliptic.tree import register_formatter
+
+_T = TypeVar("_T")
 
 # Of more elements than this a batch shows how often each member is there.
 _LISTED = 8
@@ -76,6 +80,26 @@ class EnumerationItem(Module):
     def is_traced(self) -> bool:
         """Whether it is not known yet which member this is, in a program that is being traced."""
         return isinstance(self._value, _jax.Tracer)
+
+    def error_if(self, token: _T, pred: Bool[ArrayLike, "..."]) -> _T:
+        """Fails with the message of the member if `pred` is true: see `error_if`.
+
+        Args:
+            token: what must not be used then: any PyTree with an array in it.
+            pred: a boolean, or an array of them that fits the shape of a batch of items.
+
+        Returns:
+            `token`. Use it, for the check to be done.
+
+        Raises:
+            RuntimeCheckError: if `pred` is true.
+        """
+        members = self._enumeration._members
+        pairs = zip(members.messages, members.names, strict=True)
+        messages = [
+            message or f"{self._enumeration.__qualname__}.{name}" for message, name in pairs
+        ]
+        return branched_error_if(token, pred, self._value, messages)
 
     def __eq__(self, other: object) -> Any:
         check_items(self._enumeration, "==", other)

@@ -3,6 +3,7 @@
 from ecliptic.transform._baked import captured_arrays, large_constants, nbytes, show_bytes
 from ecliptic.transform._checkpoint import filter_checkpoint
 from ecliptic.transform._closure_convert import filter_closure_convert
+from ecliptic.transform._closure_to_pytree import closure_to_pytree
 from ecliptic.transform._code import code_of, parameters_of, place_of, unwrapped
 from ecliptic.transform._custom_jvp import filter_custom_jvp
 from ecliptic.transform._custom_vjp import filter_custom_vjp
@@ -46,6 +47,7 @@ __all__ = [
     "captured_arrays",
     "check_callable",
     "checks_compiled",
+    "closure_to_pytree",
     "code_of",
     "converted_errors",
     "failing",
