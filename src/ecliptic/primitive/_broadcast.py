@@ -38,8 +38,8 @@ def left_broadcast_to(arr: Array, shape: tuple[int, ...]) -> Array:
     if not fits:
         raise ArgumentError(
             f"`left_broadcast_to` aligns first axes, and an array of shape {arr.shape} does not "
-            f"fit {tuple(shape)} like that: each of its axes must be as long as the one in the same "
-            "place, or have length 1. To align last axes, use `jax.numpy.broadcast_to`."
+            f"fit {tuple(shape)} like that: each of its axes must be as long as the one in the "
+            "same place, or have length 1. To align last axes, use `jax.numpy.broadcast_to`."
         )
     padded = arr.reshape(arr.shape + (1,) * (len(shape) - arr.ndim))
     return jnp.broadcast_to(padded, shape)

@@ -14,7 +14,7 @@ import numpy as np
 from ecliptic import _jax
 from ecliptic._jax._define import no_tangent
 from ecliptic.errors import ArgumentError, RuleError
-from ecliptic.primitive._operands import ARRAY, Given, Output, fill, split, spread
+from ecliptic.primitive._operands import ARRAY, Given, Output, as_arrays, fill, split, spread
 
 
 def filter_primitive_bind(prim: Any, *args: Any) -> Any:
@@ -92,7 +92,7 @@ def filter_primitive_def(rule: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(rule)
     def flat(*arrays: Any, static: Any, treedef: Any, output: Output) -> list[Any]:
-        return output.put(rule(*fill(static, treedef, arrays)))
+        return output.put(rule(*fill(static, treedef, as_arrays(arrays))))
 
     return flat
 
@@ -129,8 +129,8 @@ def filter_primitive_jvp(rule: Callable[..., Any]) -> Callable[..., Any]:
         treedef: Any,
         output: Output,
     ) -> tuple[list[Any], list[Any]]:
-        args = fill(static, treedef, primals)
-        t_args = fill(static, treedef, [None if is_zero(t) else t for t in tangents], None)
+        args = fill(static, treedef, as_arrays(primals))
+        t_args = fill(static, treedef, _or_none(tangents), None)
         out, t_out = _pair(rule(args, t_args), "derivative", "output, tangents")
         arrays = output.put(out)
         found = _for_arrays(t_out, output, "The tangents that the rule of a derivative returns")
@@ -162,9 +162,9 @@ def filter_primitive_transpose(
     Args:
         rule: takes the arguments as one tuple of trees, in which each array that it is to be
             transposed with respect to is a `jax.interpreters.ad.UndefinedPrimal`, and the
-            cotangents of the output, as a tree like that. A cotangent is `None` where it is zero, as it is for
-            each leaf that is no array. It returns cotangents for the arguments, as a tuple of trees
-            like these, where `None` can stand for any part.
+            cotangents of the output, as a tree like that. A cotangent is `None` where it is
+            zero, as it is for each leaf that is no array. It returns cotangents for the arguments,
+            as a tuple of trees like these, where `None` can stand for any part.
         materialise_zeros: whether the cotangents of arrays are never `None` but arrays of zeros.
             Not by default, since a rule can save work where it knows of zeros.
 
@@ -191,9 +191,9 @@ def filter_primitive_transpose(
     ) -> list[Any]:
         if materialise_zeros:
             cotangents = [_jax.instantiate_zeros(ct) for ct in cotangents]
-        cotangents = [None if is_zero(ct) else ct for ct in cotangents]
-        inputs = fill(static, treedef, arrays)
-        returned = rule(inputs, fill(output.static or (), output.treedef, cotangents, None))
+        inputs = fill(static, treedef, as_arrays(arrays))
+        cts = fill(output.static or (), output.treedef, _or_none(cotangents), None)
+        returned = rule(inputs, cts)
         returned = tuple(returned) if isinstance(returned, list) else returned
         what = "The cotangents that the rule of a transpose returns"
         found = _for_arrays(returned, Given(list(arrays), static, treedef), what)
@@ -232,7 +232,7 @@ def filter_primitive_batching(rule: Callable[..., Any]) -> Callable[..., Any]:
     def flat(
         arrays: Sequence[Any], axes: Sequence[Any], *, static: Any, treedef: Any, output: Output
     ) -> tuple[list[Any], list[Any]]:
-        inputs = fill(static, treedef, arrays)
+        inputs = fill(static, treedef, as_arrays(arrays))
         returned = rule(inputs, fill(static, treedef, axes, None))
         out, axes_out = _pair(returned, "batch", "output, axes")
         flat_out = output.put(out)
@@ -246,6 +246,10 @@ def is_zero(tangent: Any) -> bool:
     if isinstance(tangent, _jax.Zero | jax.custom_derivatives.SymbolicZero):
         return True
     return getattr(tangent, "dtype", None) == np.dtype(jax.dtypes.float0)
+
+
+def _or_none(tangents: Sequence[Any]) -> list[Any]:
+    return [None if is_zero(t) else as_arrays([t])[0] for t in tangents]
 
 
 def _pair(returned: Any, rule: str, what: str) -> Any:

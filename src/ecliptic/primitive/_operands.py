@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax.tree_util import tree_flatten
 
 from ecliptic import _jax
@@ -30,6 +31,11 @@ ARRAY: Any = _Array()
 def is_traced(leaf: Any) -> bool:
     """Whether a leaf is an array, or the type of one, or what an operation is transposed by."""
     return is_array(leaf) or isinstance(leaf, _jax.ShapedArray) or _jax.is_undefined_primal(leaf)
+
+
+def as_arrays(values: Sequence[Any]) -> list[Any]:
+    """What JAX hands to a rule, as arrays: the numbers that `jax.grad` was given come as numbers."""
+    return [x if is_traced(x) else jnp.asarray(x) for x in values]
 
 
 def fill(static: Sequence[Any], treedef: Any, arrays: Sequence[Any], other: Any = ARRAY) -> Any:
@@ -101,8 +107,8 @@ class Output:
             raise RuleError(
                 f"The primitive `{primitive}` was bound by `filter_primitive_bind`, and none of "
                 "the rules that ran was made by `filter_primitive_def`, `filter_primitive_jvp` or "
-                "`filter_primitive_batching`, so it is not known which tree its output is. Make all "
-                "of its rules with these."
+                "`filter_primitive_batching`, so it is not known which tree its output is. Make "
+                "all of its rules with these."
             )
         return fill(self.static, self.treedef, arrays)
 
