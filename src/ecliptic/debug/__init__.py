@@ -5,6 +5,7 @@ from ecliptic.debug._backward_nan import backward_nan
 from ecliptic.debug._breakpoint import breakpoint_if
 from ecliptic.debug._changes import Change
 from ecliptic.debug._dce import inspect_dce, store_dce
+from ecliptic.debug._diagnose import Diagnosis, Finding, diagnose
 from ecliptic.debug._max_traces import assert_max_traces, get_num_traces
 from ecliptic.debug._report import TraceCount, TraceReport, trace_report
 from ecliptic.debug._retrace import Retrace, RetraceReport, explain_retraces
@@ -12,6 +13,8 @@ from ecliptic.transform import large_constants
 
 __all__ = [
     "Change",
+    "Diagnosis",
+    "Finding",
     "Retrace",
     "RetraceReport",
     "TraceCount",
@@ -21,6 +24,7 @@ __all__ = [
     "assert_max_traces",
     "backward_nan",
     "breakpoint_if",
+    "diagnose",
     "explain_retraces",
     "get_num_traces",
     "inspect_dce",

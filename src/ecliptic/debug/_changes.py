@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import jax
-from jax.tree_util import tree_flatten_with_path
 
+from ecliptic.debug._walk import children as children_of
 from ecliptic.module import Module
 from ecliptic.transform import ArrayType, Signature, code_of, place_of, same_leaf
-from ecliptic.tree import format_path, tree_pformat
+from ecliptic.tree import tree_pformat
 
 Kind = Literal[
     "shape", "dtype", "weak type", "sharding", "static", "new function", "array or not",
@@ -145,7 +145,7 @@ def _arguments(one: dict[str, _Given], other: dict[str, _Given]) -> Iterator[Cha
 
 def _nodes(path: str, one: Any, other: Any) -> Iterator[Change]:
     """Differences between two trees at the same place."""
-    children, others = _children(one), _children(other)
+    children, others = children_of(one), children_of(other)
     if children is None and others is None:
         if not same_leaf(one, other):
             yield from _leaves(path, one, other)
@@ -163,14 +163,6 @@ def _nodes(path: str, one: Any, other: Any) -> Iterator[Change]:
         yield change(path, "structure", _show(one), _show(other))
     for key in keys:
         yield from _nodes(f"{path}{key}", children[key], others[key])
-
-
-def _children(node: Any) -> dict[str, Any] | None:
-    """The children of a node by their keys as text; None for a leaf."""
-    found = tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]
-    if len(found) == 1 and found[0][1] is node:
-        return None
-    return {format_path(path, ".")[1:]: child for path, child in found}
 
 
 def _node_data(node: Any) -> Any:
@@ -238,8 +230,13 @@ def _show(value: Any) -> str:
     code = code_of(value) if isinstance(value, Callable) else None
     if code is not None and not isinstance(value, Module):
         return f"the function `{_name(value)}` ({place_of(code)})"
-    text = tree_pformat(value, width=10_000)
+    described = jax.tree.map(_as_struct, value, is_leaf=lambda x: isinstance(x, ArrayType))
+    text = tree_pformat(described, width=10_000, struct_as_array=True)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
+def _as_struct(leaf: Any) -> Any:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, ArrayType) else leaf
 
 
 def _name(fun: Any) -> str:

@@ -132,20 +132,14 @@ def _explain(
     nearest, changes = 0, None
     for other in earlier:
         found = _differences(other, trace, names)
+        if other.function != trace.function:
+            found.insert(0, _wrapped_anew(lineage))
         if changes is None or len(found) <= len(changes):
             nearest, changes = other.number, found
-    if changes is None:
-        changes = []
-        if trace.function and lineage.functions > 1:
-            changes = [_wrapped_anew(lineage)]
-    elif _is_of_another_function(earlier, nearest, trace):
-        changes = [_wrapped_anew(lineage), *changes]
+    if changes is None and trace.function and lineage.functions > 1:
+        changes = [_wrapped_anew(lineage)]
     changes = changes or [change(lineage.name, "forgotten", "compiled", "compiled no more")]
     return Retrace(lineage.name, lineage.place, trace.number, nearest, tuple(changes))
-
-
-def _is_of_another_function(earlier: tuple[Trace, ...], nearest: int, trace: Trace) -> bool:
-    return any(t.number == nearest and t.function != trace.function for t in earlier)
 
 
 def _wrapped_anew(lineage: Lineage) -> Change:

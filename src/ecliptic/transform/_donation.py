@@ -89,7 +89,7 @@ def as_donation(donate: str | Sequence[str], fun: Callable[..., Any], *, bound: 
         ArgumentError: if it is neither a mode nor names of parameters.
     """
     if isinstance(donate, str) and donate in MODES:
-        return Donation(donate)
+        return Donation(donate, bound=bound)
     names = (donate,) if isinstance(donate, str) else tuple(donate)
     try:
         parameters = inspect.signature(fun).parameters
