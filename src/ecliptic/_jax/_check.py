@@ -1,12 +1,11 @@
-"""A condition that a compiled program tests while it runs, and a call of the host where it holds.
+"""A call of the host that a program makes where it found something wrong.
 
-Of the two operations here, `check` is what a traced program holds. It takes booleans and gives one:
-that all is well. Under `jax.vmap` the booleans get further axes in front, so that the host learns
-which elements failed, while the result stays one for the whole batch. Lowered, it is a branch that
-is taken where a boolean is true, and `report`, which calls the host, stands in that branch alone.
+It takes booleans, for the host to say which were true, and gives one: true, but only if the host
+lets the program go on. Under `jax.vmap` the booleans get further axes in front, so that the host
+learns which elements failed, while the result stays one for the whole batch. It belongs into a
+branch that is taken only if something is wrong, for such a call is slow.
 
-Why not `jax.pure_callback` in place of `report`: it writes each exception to JAX's log before it
-lets it go.
+Why not `jax.pure_callback`: it writes each exception to JAX's log before it lets it go.
 """
 
 import functools
@@ -15,10 +14,10 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.interpreters import mlir
+from jax.interpreters import ad, batching, mlir
 
 from ecliptic import _jax
-from ecliptic._jax._define import define, no_tangent, scalar_like
+from ecliptic._jax._define import no_tangent, scalar_like
 
 
 class Report(Protocol):
@@ -40,18 +39,19 @@ class Report(Protocol):
         """Called when a program is compiled that holds the check."""
 
 
-def check(bad: Any, index: Any, report: Report) -> Any:
-    """A boolean: true, but only if none of the booleans is.
+def tell(bad: Any, index: Any, report: Report) -> Any:
+    """Calls the host, which raises if any of the booleans is true.
 
-    Where one is, the host is called, which raises. What must not be used then is to be computed
-    from the result, in a way that the compiler cannot simplify.
+    Returns:
+        A boolean: true if none is. What must not be used otherwise is to be computed from it, in a
+        way that the compiler cannot simplify, or the call may be left out.
 
     Args:
         bad: booleans.
-        index: numbers of the same shape, for the host.
+        index: numbers, for the host. The axes are those of `bad`, or there are none.
         report: what the host does.
     """
-    return _check_primitive().bind(bad, index, report=report, mapped=0)
+    return _primitive().bind(bad, index, report=report, mapped=0)
 
 
 def unknown_true() -> Any:
@@ -60,17 +60,8 @@ def unknown_true() -> Any:
 
 
 @functools.cache
-def _check_primitive() -> Any:
-    primitive = _jax.Primitive("check")
-    report_primitive = _report_primitive()
-
-    def run(bad: Any, index: Any, **params: Any) -> Any:
-        def tell() -> Any:
-            return report_primitive.bind(bad, index, **params)
-
-        fine = jnp.logical_not(jnp.any(bad))
-        # (The result of a branch varies over the axes of a `shard_map` that its operand does.)
-        return jax.lax.cond(fine, lambda: fine, tell)
+def _primitive() -> Any:
+    primitive = _jax.Primitive("tell")
 
     def eager(bad: Any, index: Any, *, report: Report, mapped: int) -> Any:
         if np.any(bad):
@@ -85,23 +76,13 @@ def _check_primitive() -> Any:
         return out, no_tangent(out)
 
     def batch(args: Any, dims: Any, *, report: Report, mapped: int) -> Any:
-        ((size, *_),) = [{x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None}]
+        pairs = list(zip(args, dims, strict=True))
+        size = next(x.shape[d] for x, d in pairs if d is not None)
         fronted = [
             jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
-            for x, d in zip(args, dims, strict=True)
+            for x, d in pairs
         ]
         return primitive.bind(*fronted, report=report, mapped=mapped + 1), None
-
-    define(primitive, run, abstract, eager=eager, jvp=jvp, batch=batch)
-    return primitive
-
-
-@functools.cache
-def _report_primitive() -> Any:
-    primitive = _jax.Primitive("report")
-
-    def abstract(bad: Any, index: Any, **params: Any) -> Any:
-        return scalar_like(bad, np.dtype(bool))
 
     def lower(ctx: Any, *operands: Any, report: Report, mapped: int) -> Any:
         report.compiled()
@@ -126,6 +107,9 @@ def _report_primitive() -> Any:
         )
         return results
 
+    primitive.def_impl(eager)
     primitive.def_abstract_eval(abstract)
     mlir.register_lowering(primitive, lower, cacheable=False)
+    ad.primitive_jvps[primitive] = jvp
+    batching.primitive_batchers[primitive] = batch
     return primitive

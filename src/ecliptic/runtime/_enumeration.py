@@ -7,8 +7,8 @@ the number of the member, and its structure is the enumeration that it belongs t
 A class statement makes the items, once. A subclass has items of its own, of its own structure, for
 the members that it inherits too; `promote` turns an item of a base class into one of these.
 
-To a type checker an enumeration is an `enum.Enum`, and its items are its instances. No more than
-that can be said of `name = "message"` in the body of a class.
+To a type checker the items are instances of their enumeration, and the enumeration is an
+`enum.Enum`: nothing else makes items of `name = "message"` in the body of a class.
 """
 
 import difflib
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, ArrayLike, Bool
 
 from ecliptic.errors import DefinitionError, EclipticWarning, EnumerationError, FrozenError
 from ecliptic.runtime._item import EnumerationItem, check_items, listed
@@ -31,9 +31,9 @@ _T = TypeVar("_T")
 class member:
     """A member of an enumeration, in a form that type checkers understand better.
 
-    In the body of the class, `name = member("message")` means the same as `name = "message"`. To
-    pyright, a class with members of the latter kind is final, as Python's own enumerations are;
-    with those of the former, it can be inherited from.
+    In the body of the class, `name = member("message")` means the same as `name = "message"`. With
+    the latter, the class is final to pyright, as Python's own enumerations are, and mypy takes the
+    items for strings. With the former, both understand all that an enumeration can do.
 
     Args:
         message: what to tell a user if this is the outcome.
@@ -214,25 +214,42 @@ def _documentation(members: _Members) -> str:
 
 
 if TYPE_CHECKING:
+    # Known to be true to mypy, and to no other checker. To mypy, no `enum.Enum` can be inherited from
+    # or be indexed with an item. So it sees a plain class, in which `member` makes items of members.
+    MYPY = False
 
-    class _EnumerationType(enum.EnumMeta):
-        def __getitem__(cls: type[_T], item: _T, /) -> str: ...  # pyright: ignore
-        def __contains__(cls: type[_T], member: object) -> bool: ...
-
-    class Enumeration(enum.Enum, metaclass=_EnumerationType):
-        """What type checkers are to make of an enumeration and of its items."""
-
+    class _Items:
         @classmethod
-        def where(cls, pred: Bool[Array, "..."] | np.ndarray | bool, a: Self, b: Self) -> Self: ...
+        def where(cls, pred: Bool[ArrayLike, "..."], a: Self, b: Self) -> Self: ...
         @classmethod
         def promote(cls, item: "Enumeration") -> Self: ...
         @property
         def message(self) -> str: ...
         def is_traced(self) -> bool: ...
-        def error_if(self, token: _T, pred: Bool[Array, "..."] | np.ndarray | bool) -> _T: ...
+        def error_if(self, token: _T, pred: Bool[ArrayLike, "..."]) -> _T: ...
         def __eq__(self, other: object) -> Bool[Array, "..."]: ...  # pyright: ignore
         def __ne__(self, other: object) -> Bool[Array, "..."]: ...  # pyright: ignore
         def __hash__(self) -> int: ...
+
+    if MYPY:
+
+        class _PlainType(type):
+            def __getitem__(cls: type[_T], item: _T, /) -> str: ...
+            def __contains__(cls, member: object) -> bool: ...
+            def __iter__(cls: type[_T]) -> Iterator[_T]: ...
+            def __len__(cls) -> int: ...
+
+        class Enumeration(_Items, metaclass=_PlainType):
+            """What mypy is to make of an enumeration and of its items."""
+
+    else:
+
+        class _EnumType(enum.EnumMeta):
+            def __getitem__(cls: type[_T], item: _T, /) -> str: ...  # pyright: ignore
+            def __contains__(cls: type[_T], member: object) -> bool: ...
+
+        class Enumeration(_Items, enum.Enum, metaclass=_EnumType):
+            """What other type checkers are to make of an enumeration and of its items."""
 
 else:
 
@@ -280,7 +297,7 @@ else:
         """
 
         @classmethod
-        def where(cls, pred: Bool[Array, "..."] | np.ndarray | bool, a: Any, b: Any) -> Any:
+        def where(cls, pred: Bool[ArrayLike, "..."], a: Any, b: Any) -> Any:
             """Chooses between two items.
 
             Args:

@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import tree_leaves, tree_map
+from jax.tree_util import tree_flatten, tree_leaves, tree_map
 from jaxtyping import ArrayLike, Bool, Int, PyTree
 
 from ecliptic import _jax
-from ecliptic._jax._check import check
+from ecliptic._jax._check import tell
+from ecliptic._jax._varying import vary_alike
 from ecliptic.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -179,8 +180,32 @@ def stop_if(x: Any, pred: Any, index: Any, report: CheckReport, mode: Mode) -> A
         )
     if mode == "breakpoint":
         pred = _with_breakpoint(pred)
-    fine = check(jnp.asarray(pred), jnp.asarray(index), report)
-    return tree_map(lambda leaf: _tied(leaf, fine) if is_array(leaf) else leaf, x)
+    leaves, treedef = tree_flatten(x)
+    traced = [
+        i for i, leaf in enumerate(leaves) if is_array(leaf) and leaf.dtype != jax.dtypes.float0
+    ]
+    guarded = _guarded([jnp.asarray(leaves[i]) for i in traced], pred, index, report)
+    for i, array in zip(traced, guarded, strict=True):
+        leaves[i] = array
+    return treedef.unflatten(leaves)
+
+
+def _guarded(arrays: list[Any], pred: Any, index: Any, report: CheckReport) -> list[Any]:
+    """The arrays, such that they cannot be had if an element of `pred` is true."""
+    pred, *arrays = vary_alike([jnp.asarray(pred), *arrays])
+    any_bad = unvmap_any(pred)
+    if not isinstance(any_bad, _jax.Tracer):
+        # Under a `jax.vmap` that is not compiled: everything is known here.
+        if any_bad:
+            tell(pred, jnp.asarray(index), report)
+        return arrays
+
+    def stop(arrays: list[Any]) -> list[Any]:
+        fine = tell(pred, jnp.asarray(index), report)
+        return [_only_if(fine, array) for array in arrays]
+
+    # All goes through the branch: on a CPU that is much faster than to choose behind it.
+    return jax.lax.cond(any_bad, stop, lambda arrays: arrays, arrays)
 
 
 def _with_breakpoint(pred: Any) -> Any:
@@ -194,15 +219,12 @@ def _with_breakpoint(pred: Any) -> Any:
     return jnp.logical_and(pred, jax.lax.cond(any_bad, stop, lambda bad: bad, any_bad))
 
 
-def _tied(leaf: Any, fine: Any) -> Any:
-    """An array that cannot be had without the result of the check."""
-    if leaf.dtype == jax.dtypes.float0:
-        return leaf
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        data = _tied(jax.random.key_data(leaf), fine)
-        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(leaf))
-    leaf = jnp.asarray(leaf)
-    return jax.lax.select(fine, leaf, jnp.zeros_like(leaf))
+def _only_if(fine: Any, array: Any) -> Any:
+    """An array that cannot be had without the boolean."""
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        data = _only_if(fine, jax.random.key_data(array))
+        return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
+    return jax.lax.select(fine, array, jnp.zeros_like(array))
 
 
 @jax.custom_jvp
