@@ -214,8 +214,8 @@ def _documentation(members: _Members) -> str:
 
 
 if TYPE_CHECKING:
-    # Known to be true to mypy, and to no other checker. To mypy, no `enum.Enum` can be inherited from
-    # or be indexed with an item. So it sees a plain class, in which `member` makes items of members.
+    # Known to be true to mypy, and to no other checker. To mypy, no `enum.Enum` can be inherited
+    # from, or be indexed with an item. It sees a plain class, of which `member` makes the items.
     MYPY = False
 
     class _Items:
@@ -227,8 +227,8 @@ if TYPE_CHECKING:
         def message(self) -> str: ...
         def is_traced(self) -> bool: ...
         def error_if(self, token: _T, pred: Bool[ArrayLike, "..."]) -> _T: ...
-        def __eq__(self, other: object) -> Bool[Array, "..."]: ...  # pyright: ignore
-        def __ne__(self, other: object) -> Bool[Array, "..."]: ...  # pyright: ignore
+        def __eq__(self, other: object) -> Bool[Array, "..."]: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> Bool[Array, "..."]: ...  # type: ignore[override]
         def __hash__(self) -> int: ...
 
     if MYPY:
@@ -239,7 +239,9 @@ if TYPE_CHECKING:
             def __iter__(cls: type[_T]) -> Iterator[_T]: ...
             def __len__(cls) -> int: ...
 
-        class Enumeration(_Items, metaclass=_PlainType):
+        class Enumeration(  # pyright: ignore[reportRedeclaration]
+            _Items, metaclass=_PlainType
+        ):
             """What mypy is to make of an enumeration and of its items."""
 
     else:
