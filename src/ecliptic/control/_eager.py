@@ -20,7 +20,8 @@ from ecliptic import _jax
 from ecliptic.control._carry import Promote
 from ecliptic.errors import StaticError
 from ecliptic.module import Module
-from ecliptic.transform import filter_jit
+from ecliptic.transform import clear_caches, filter_jit, on_clear
+from ecliptic.tree._passage import Passage
 
 # What does the work of a construct: called with the user's functions, the trees that they are
 # given, the options, and a function to call with the promoted positions of the first tree.
@@ -38,6 +39,21 @@ _of_function: "weakref.WeakKeyDictionary[Any, dict[Hashable, _Compiled]]" = (
     weakref.WeakKeyDictionary()
 )
 _of_trees: dict[Hashable, _Compiled] = {}
+
+
+@on_clear
+def _clear(function: Any) -> bool:
+    """Drops the programs of loops and branches: those of a function, or all."""
+    if function is None:
+        tables: list[dict[Hashable, _Compiled]] = [*_of_function.values(), _of_trees]
+    else:
+        known = type(function) is types.FunctionType and function in _of_function
+        tables = [_of_function[function]] if known else []
+    for table in tables:
+        for compiled in table.values():
+            clear_caches(compiled.call)
+        table.clear()
+    return bool(tables)
 
 
 def run(
@@ -68,6 +84,9 @@ def _compile(
             return construct(functions, trees, options, _start_anew)
 
         program.__name__ = program.__qualname__ = construct.__name__.strip("_")
+        if first is not None:
+            # Reports on traces are about the user's function.
+            setattr(program, "__ecliptic_code__", first().__code__)  # noqa: B010
         table[key] = _Compiled(filter_jit(program), {})
     return table[key]
 
@@ -90,7 +109,10 @@ def _call(
         for i in compiled.promoted.get(treedef, ()):
             leaves[i] = jnp.asarray(leaves[i])
         try:
-            return compiled.call(passed, (treedef.unflatten(leaves), *others))
+            passage = Passage()
+            out = compiled.call(passed, (passage.unflatten(treedef, leaves), *others))
+            passage.finish()
+            return out
         except Promote as more:
             # Numbers that change are arrays from the start, now and in later calls: so another
             # value in their place is no other program.

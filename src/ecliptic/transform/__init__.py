@@ -2,6 +2,7 @@
 
 from ecliptic.transform._baked import captured_arrays, large_constants, nbytes, show_bytes
 from ecliptic.transform._checkpoint import filter_checkpoint
+from ecliptic.transform._clear import clear_caches, on_clear
 from ecliptic.transform._closure_convert import filter_closure_convert
 from ecliptic.transform._closure_to_pytree import closure_to_pytree
 from ecliptic.transform._code import code_of, parameters_of, place_of, unwrapped
@@ -47,6 +48,7 @@ __all__ = [
     "captured_arrays",
     "check_callable",
     "checks_compiled",
+    "clear_caches",
     "closure_to_pytree",
     "code_of",
     "converted_errors",
@@ -77,6 +79,7 @@ __all__ = [
     "name_of",
     "nbytes",
     "observe",
+    "on_clear",
     "on_failure",
     "pack_output",
     "parameters_of",

@@ -14,7 +14,7 @@ from ecliptic.errors import ArgumentError
 from ecliptic.module import Module, Partial, adopt_module_name, bind, field, looks_like_wrapped
 from ecliptic.transform._donation import DonateMode, as_donation
 from ecliptic.transform._failure import UnwatchedTraceError
-from ecliptic.transform._program import Dispatch, Options, Output, Program, table_of
+from ecliptic.transform._program import Dispatch, Options, Output, Program
 from ecliptic.transform._stages import (
     Exported,
     Lowered,
@@ -22,6 +22,7 @@ from ecliptic.transform._stages import (
     export_program,
     with_stand_ins,
 )
+from ecliptic.transform._table import table_of
 from ecliptic.transform._wrapper import check_callable
 from ecliptic.tree._passage import use_up_at
 

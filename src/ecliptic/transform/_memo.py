@@ -1,6 +1,7 @@
 """A table of things made for a key, of limited size."""
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -15,12 +16,13 @@ class Memo:
         size: how many are remembered.
     """
 
-    __slots__ = ("_entries", "_lock", "_size")
+    __slots__ = ("__weakref__", "_entries", "_lock", "_size")
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._entries: OrderedDict[Any, Any] = OrderedDict()
         self._lock = threading.RLock()
+        _every.add(self)
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
         """What was made for the key, or else what `make` makes.
@@ -42,5 +44,19 @@ class Memo:
                 self._entries.popitem(last=False)
         return made
 
+    def clear(self) -> None:
+        """Forgets everything."""
+        with self._lock:
+            self._entries.clear()
+
     def __len__(self) -> int:
         return len(self._entries)
+
+
+_every: weakref.WeakSet[Memo] = weakref.WeakSet()
+
+
+def clear_memos() -> None:
+    """Forgets what any table of this kind remembers."""
+    for memo in list(_every):
+        memo.clear()

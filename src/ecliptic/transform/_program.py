@@ -17,10 +17,7 @@ import contextlib
 import dataclasses
 import operator
 import threading
-import types
 import warnings
-import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,12 +36,9 @@ from ecliptic.transform._failure import (
 )
 from ecliptic.transform._history import run_traced
 from ecliptic.transform._shard import filter_shard, lay_shardings
-from ecliptic.transform._static import explain, same_static, static_key
+from ecliptic.transform._static import same_static
 from ecliptic.tree import array_type, is_array
-
-# How many programs one function keeps. A function that is given a new static value at each call
-# (a fresh lambda) compiles each time; it shall not also hold on to all of them.
-_MAX_PROGRAMS = 2048
+from ecliptic.tree._passage import find_used, use_up_at
 
 # A program that is called this often is called in a loop, and a collector pays.
 _CALLS_BEFORE_COLLECTOR = 4
@@ -180,7 +174,7 @@ def _program(
         options: how it is compiled.
     """
     treedef, static, silence = compiled.treedef, compiled.static, compiled.silence
-    watch = compiled.watch
+    watch, used = compiled.watch, compiled.used
 
     def program(given: Any, kept: Any) -> Any:
         require_watch(watch)
@@ -189,11 +183,12 @@ def _program(
         merged: list[Any] = [None] * len(order)
         for position, leaf in zip(order, (*given, *kept, *static), strict=True):
             merged[position] = leaf
-        args, kwargs = treedef.unflatten(merged)
+        args, kwargs = inside = treedef.unflatten(merged)
         fun = function()
         if fun is None:
             fun, *args = args
         out = run_traced(fun, args, kwargs, merged, treedef, options)
+        used.extend([path for path in find_used(inside) if path not in used])
         if options.out_shardings is not None:
             out = filter_shard(out, options.out_shardings)
         return pack_output(out)
@@ -212,7 +207,7 @@ class Program:
     __slots__ = (
         "calls", "collect", "compiled", "donated", "jitted", "lock", "name", "pick_donated",
         "pick_kept", "pick_static", "run", "silence", "static", "traced", "treedef", "types",
-        "watch",
+        "used", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -238,6 +233,8 @@ class Program:
         self.collect: Callable[..., Any] | None = None
         self.silence = _Silence() if options.donation.silent else None
         self.watch = Watch()
+        # The paths of the nodes in `(args, kwargs)` that a call uses up.
+        self.used: list[Any] = []
         how: dict[str, Any] = {"donate_argnums": 0} if donated else {}
         if options.in_shardings is not None:
             where = options.of_leaves(leaves, treedef)
@@ -356,78 +353,14 @@ class Options:
         return [*unspecified, *found, *rest]
 
 
-class _Table:
-    """The programs of one function."""
-
-    __slots__ = ("function", "lock", "options", "programs")
-
-    def __init__(self, function: Callable[[], Any], options: Options) -> None:
-        self.function = function
-        self.options = options
-        self.programs: OrderedDict[Any, Program] = OrderedDict()
-        self.lock = threading.Lock()
-
-    def find(self, leaves: list[Any], treedef: Any) -> Program:
-        """The program for these arguments; a new one if there is none."""
-        traced = [array_type(type(leaf)) for leaf in leaves]
-        static = tuple(static_key(x) for x, yes in zip(leaves, traced, strict=True) if not yes)
-        key = (treedef, tuple(traced), static)
-        with self.lock:
-            try:
-                program = self.programs.get(key)
-            except Exception as error:
-                raise explain(treedef, leaves, error) from error
-            if program is None:
-                program = Program(self.function, leaves, treedef, self.options)
-                self.programs[key] = program
-                if len(self.programs) > _MAX_PROGRAMS:
-                    self.programs.popitem(last=False)
-            else:
-                self.programs.move_to_end(key)
-                program.types = list(map(type, leaves))
-        return program
-
-
-_tables: weakref.WeakKeyDictionary[Any, dict[Options, _Table]] = weakref.WeakKeyDictionary()
-_tables_lock = threading.Lock()
-
-
-def table_of(fun: Any, options: Options, *, leaf: bool) -> _Table:
-    """The table of a function. `filter_jit(f)` written twice is one function compiled once.
-
-    Args:
-        fun: the function.
-        options: how it is compiled.
-        leaf: whether it is a leaf. If not, it is a callable PyTree, an argument of its programs
-            like any other, and these are shared by all trees of its class.
-    """
-    owner = fun if leaf else type(fun)
-    try:
-        hash(options)
-        shared = not leaf or type(fun) is types.FunctionType
-    except TypeError:
-        shared = False
-    if not shared:
-        return _Table((lambda: fun) if leaf else _nothing, options)
-    with _tables_lock:
-        of_owner = _tables.setdefault(owner, {})
-        if options not in of_owner:
-            # The table must not keep the function alive: it lives as long as the function does.
-            of_owner[options] = _Table(weakref.ref(fun) if leaf else _nothing, options)
-        return of_owner[options]
-
-
-def _nothing() -> None:
-    """In the place of a function that comes as an argument."""
-
-
 class Dispatch:
     """What a wrapper remembers between calls. All are equal: it is no part of the tree."""
 
-    __slots__ = ("recent", "table")
+    __slots__ = ("__weakref__", "recent", "table")
 
-    def __init__(self, table: _Table) -> None:
+    def __init__(self, table: Any) -> None:
         self.table = table
+        table.dispatches[id(self)] = self
         self.recent: tuple[Program, ...] = ()
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -436,11 +369,15 @@ class Dispatch:
         leaf_types = list(map(type, leaves))
         for program in self.recent:
             if program.matches(leaves, leaf_types, treedef):
-                return program.call(leaves, args, kwargs)
-        program = self.table.find(leaves, treedef)
-        others = [p for p in self.recent if p is not program]
-        self.recent = (program, *others[: _MAX_RECENT - 1])
-        return program.call(leaves, args, kwargs)
+                break
+        else:
+            program = self.table.find(leaves, treedef)
+            others = [p for p in self.recent if p is not program]
+            self.recent = (program, *others[: _MAX_RECENT - 1])
+        out = program.call(leaves, args, kwargs)
+        if program.used:
+            use_up_at((args, kwargs), program.used)
+        return out
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Dispatch)

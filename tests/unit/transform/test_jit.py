@@ -733,9 +733,9 @@ def test_a_function_that_is_dropped_takes_its_programs_along():
 
 
 def test_programs_per_function_are_bounded(monkeypatch):
-    from ecliptic.transform import _program
+    from ecliptic.transform import _table
 
-    monkeypatch.setattr(_program, "_MAX_PROGRAMS", 3)
+    monkeypatch.setattr(_table, "_MAX_PROGRAMS", 3)
     f = ec.filter_jit(lambda n: n)
     for n in range(10):
         assert f(n) == n
