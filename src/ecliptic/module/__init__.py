@@ -3,6 +3,7 @@
 from ecliptic.module._abstract import AbstractClassVar, AbstractVar
 from ecliptic.module._bound import BoundMethod, bind
 from ecliptic.module._documented import doc_remove_args, doc_repr
+from ecliptic.module._exchange import TorchRule, Weights, register_torch_rule, torch_rule
 from ecliptic.module._field import field
 from ecliptic.module._function import (
     StaticFunction,
@@ -30,6 +31,8 @@ __all__ = [
     "Partial",
     "Static",
     "StaticFunction",
+    "TorchRule",
+    "Weights",
     "adopt_module_name",
     "bind",
     "compile_function",
@@ -39,6 +42,8 @@ __all__ = [
     "looks_like_wrapped",
     "module_update_wrapper",
     "plain_jax_problems",
+    "register_torch_rule",
+    "torch_rule",
     "tuple_display",
     "unwrap_functions",
     "wrap_functions",

@@ -1,5 +1,6 @@
 """Layers of neural networks, and what is done to whole networks."""
 
+from ecliptic.nn import _torch as _torch  # (PyTorch's weights fit the layers once it is imported.)
 from ecliptic.nn._adaptive_pool import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,

@@ -1,5 +1,6 @@
 """Trees as files."""
 
+from ecliptic.module import TorchRule, register_torch_rule
 from ecliptic.serialise._leaf import (
     SupportsReadSeek,
     SupportsWrite,
@@ -9,6 +10,8 @@ from ecliptic.serialise._leaf import (
 from ecliptic.serialise._load import FileMetadata, load, load_metadata
 from ecliptic.serialise._report import Difference, LoadReport, Renaming
 from ecliptic.serialise._save import save
+from ecliptic.serialise._state_dict import from_state_dict, to_state_dict
+from ecliptic.serialise._torch import from_torch
 from ecliptic.serialise._tree import tree_deserialise_leaves, tree_serialise_leaves
 
 __all__ = [
@@ -18,11 +21,16 @@ __all__ = [
     "Renaming",
     "SupportsReadSeek",
     "SupportsWrite",
+    "TorchRule",
     "default_deserialise_filter_spec",
     "default_serialise_filter_spec",
+    "from_state_dict",
+    "from_torch",
     "load",
     "load_metadata",
+    "register_torch_rule",
     "save",
+    "to_state_dict",
     "tree_deserialise_leaves",
     "tree_serialise_leaves",
 ]

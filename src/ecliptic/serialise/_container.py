@@ -9,6 +9,7 @@ that the arrays will own: the package would copy once more, and has no way to sa
 checksum of each tensor is among the rest.
 """
 
+import functools
 import json
 import math
 import mmap
@@ -58,7 +59,7 @@ _LONGEST_HEADER = 100_000_000
 _KEY = "ecliptic"
 _CRC_OPENING = '{"crc32":"'
 _NO_CRC = "00000000"
-_BLOCK = 65536
+_BLOCK = 4096
 # XLA takes memory of this alignment over as it is.
 _ALIGNMENT = 64
 
@@ -82,7 +83,7 @@ class Entry(NamedTuple):
 def checksum(data: np.ndarray) -> str:
     """The checksum of an array of bytes, as it is written into the file.
 
-    It is the CRC-32 of the sums (unsigned, of 64 bits each) of all whole blocks of 64 KiB, and of
+    It is the CRC-32 of the sums (unsigned, of 64 bits each) of all whole blocks of 4 KiB, and of
     the bytes that are left. Each changed bit and each exchanged block changes it, and it takes a
     tenth of the time of a CRC-32 of all.
     """
@@ -224,7 +225,7 @@ class Container:
     def _bytes(self, start: int, length: int) -> np.ndarray:
         """Read bytes into memory of their own, aligned as XLA wants it."""
         memory = np.empty(length + _ALIGNMENT, np.uint8)
-        first = -memory.ctypes.data % _ALIGNMENT
+        first = -memory.__array_interface__["data"][0] % _ALIGNMENT  # (`ctypes` is slow.)
         data = memory[first : first + length]
         self._file.seek(start)
         done = 0
@@ -248,7 +249,7 @@ class Container:
                 f"{self.entries[name].dtype}, which NumPy has not. Leave it out with "
                 "`filter_spec`, or convert it with the program that wrote it."
             )
-        return np.dtype(dtype)
+        return _host_dtype(dtype)
 
     def read(self, name: str) -> np.ndarray:
         """Read one tensor into memory of its own.
@@ -274,6 +275,11 @@ class Container:
             self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         data = np.frombuffer(self._map, np.uint8, entry.stop - entry.start, entry.start)
         return data.view(dtype).reshape(entry.shape)
+
+
+@functools.cache
+def _host_dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(name)
 
 
 def _entry(value: Any, data: int) -> Entry:

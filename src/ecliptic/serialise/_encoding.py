@@ -13,6 +13,7 @@
 Nothing is pickled, and no name in a file is ever looked up in Python.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -27,16 +28,16 @@ from ecliptic.serialise._leaf import (
     key_layout,
     weakened,
 )
-from ecliptic.tree import is_array
 
 Record = dict[str, Any]
 
 # Those that every version of safetensors has and every reader knows.
 _NATIVE = frozenset(
-    [
+    np.dtype(name)
+    for name in (
         *("bool", "float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2"),
         *(f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)),
-    ]
+    )
 )
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 
@@ -65,7 +66,7 @@ def encode(leaf: Any) -> tuple[Record, np.ndarray | None] | None:
     Raises:
         SerialisationError: it is an array without a value, or one that only pickling could write.
     """
-    if not isinstance(leaf, np.generic):
+    if not isinstance(leaf, np.generic | jax.Array):
         kind = _kind_of_value(leaf)
         if kind is not None:
             return {"kind": kind, "value": _VALUES[kind].write(leaf)}, None
@@ -85,7 +86,7 @@ def encode(leaf: Any) -> tuple[Record, np.ndarray | None] | None:
 
 def _stored(record: Record, array: np.ndarray) -> tuple[Record, np.ndarray]:
     dtype = array.dtype
-    if dtype.name in _NATIVE and dtype.isnative:
+    if dtype in _NATIVE:
         return record, array
     record["dtype"] = _dtype_text(dtype)
     flat = array.reshape(-1)
@@ -148,13 +149,13 @@ def read_value(record: Record, like: Any = None) -> Any:
 
 def form_of_leaf(leaf: Any) -> Form | None:
     """The form of a leaf of the skeleton; None if it is taken from the skeleton."""
-    if not isinstance(leaf, np.generic):
+    if not isinstance(leaf, np.generic | jax.Array):
         kind = _kind_of_value(leaf)
         if kind is not None:
             return Form(kind)
     if is_key(leaf):
         return Form(f"key<{key_layout(leaf)[0]}>", tuple(leaf.shape))
-    if isinstance(leaf, jax.ShapeDtypeStruct) or is_array(leaf) or is_written(leaf):
+    if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) or is_written(leaf):
         return Form(_shown(np.dtype(leaf.dtype)), tuple(np.shape(leaf)))
     return None
 
@@ -193,6 +194,7 @@ def _is_parts(dtype: np.dtype[Any]) -> bool:
     return dtype.name in _PARTS and dtype.isnative
 
 
+@functools.cache
 def _shown(dtype: np.dtype[Any]) -> str:
     if dtype == jax.dtypes.float0:
         return "float0"
@@ -275,9 +277,24 @@ def _fits_jax(dtype: np.dtype[Any]) -> bool:
 
 def put(pending: list[Pending]) -> list[jax.Array]:
     """Put arrays on their devices, all at once. The host's memory becomes theirs where it can."""
+    arrays: list[Any] = [None] * len(pending)
+    straight = [i for i, p in enumerate(pending) if p.sharding is not None and _is_plain(p)]
+    for i, array in zip(straight, _placed([pending[i] for i in straight]), strict=True):
+        arrays[i] = array
+    others = [i for i, array in enumerate(arrays) if array is None]
+    hosts: Any = [pending[i].host for i in others]
+    for i, array in zip(others, jax.device_put(hosts), strict=True):
+        arrays[i] = _finished(pending[i], array)
+    return arrays
+
+
+def _is_plain(pending: Pending) -> bool:
+    return not pending.weak and pending.implementation is None
+
+
+def _placed(pending: list[Pending]) -> list[jax.Array]:
     hosts: Any = [p.host for p in pending]
-    arrays: list[jax.Array] = jax.device_put(hosts)
-    return [_finished(p, array) for p, array in zip(pending, arrays, strict=True)]
+    return jax.device_put(hosts, [p.sharding for p in pending])
 
 
 def _finished(pending: Pending, array: jax.Array) -> jax.Array:

@@ -127,7 +127,7 @@ def host_array(x: Any) -> np.ndarray | None:
         )
     if isinstance(x, jax.ShapeDtypeStruct):
         raise SerialisationError("it is a `jax.ShapeDtypeStruct`, which has no value to write.")
-    if not is_written(x):
+    if not isinstance(x, jax.Array) and not is_written(x):
         return None
     if is_key(x):
         x = jax.random.key_data(x)
@@ -150,7 +150,10 @@ def is_written(x: Any) -> bool:
 
 def is_key(x: Any) -> bool:
     """Whether a leaf is an array of typed PRNG keys, or the shape of one."""
-    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    dtype: Any = getattr(x, "dtype", None)
+    # NumPy's own are no keys, and `issubdtype` is slow.
+    own = dtype is None or isinstance(dtype, np.dtype)
+    return not own and bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
 
 
 def _cannot_rebuild(x: Any) -> SerialisationError:

@@ -2,13 +2,13 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Literal, overload
 
 import numpy as np
 from jaxtyping import PyTree
 
-from ecliptic.errors import FileFormatError, MismatchError, SerialisationError
+from ecliptic.errors import FileFormatError, SerialisationError
 from ecliptic.serialise._container import Container
 from ecliptic.serialise._describe import configuration, describe_function
 from ecliptic.serialise._encoding import (
@@ -22,7 +22,7 @@ from ecliptic.serialise._encoding import (
     read_value,
     rebuild,
 )
-from ecliptic.serialise._report import LoadReport, compare
+from ecliptic.serialise._report import LoadReport, compare, mismatch
 from ecliptic.serialise._select import FilterSpec, Rename, flatten, nested, picked, renamed
 
 # How much is read before it is put on the devices: the host needs no more than this besides.
@@ -275,11 +275,9 @@ def _load_like(
     paths, leaves, treedef = flatten(like, is_leaf)
     picks = picked(paths, like, filter_spec, is_leaf)
     by_path = renamed(file.names, rename)
-    forms = {
-        path: form if (form := form_of_leaf(leaf)) is not None else Form(describe_function(leaf))
-        for path, leaf, pick in zip(paths, leaves, picks, strict=True)
-        if pick and (path in by_path or form_of_leaf(leaf) is not None)
-    }
+    forms = _forms(
+        {path: leaf for path, leaf, pick in zip(paths, leaves, picks, strict=True) if pick}, by_path
+    )
     part = filter_spec is not True
     saved = {path: file.form(name) for path, name in by_path.items() if path in forms or not part}
     report = compare(
@@ -290,7 +288,7 @@ def _load_like(
         notes=_notes(file, like, dict(zip(paths, leaves, strict=True))),
     )
     if strict and not report.complete:
-        raise _mismatch(file, report)
+        raise mismatch(f"in {str(file.container.path)!r}", report)
     place = {path: i for i, path in enumerate(paths)}
     wanted = [(by_path[path], leaves[place[path]]) for path in report.loaded]
     for path, leaf in zip(report.loaded, file.leaves(wanted, mmap), strict=True):
@@ -298,19 +296,16 @@ def _load_like(
     return treedef.unflatten(leaves), report
 
 
-def _mismatch(file: _File, report: LoadReport) -> MismatchError:
-    rename = ""
-    if report.renamed:
-        pairs = ", ".join(f"{a!r}: {b!r}" for a, b in report.renamed[:3])
-        more = ", …" if len(report.renamed) > 3 else ""
-        rename = f" If leaves were renamed, pass `rename={{{pairs}{more}}}`."
-    error = MismatchError(
-        f"The leaves in {str(file.container.path)!r} are not those of `like`.\n{report}\nBuild "
-        f"`like` as the tree was built that was saved, or load what fits with `strict=False`."
-        f"{rename}"
-    )
-    error.report = report
-    return error
+def _forms(leaves: dict[str, Any], saved: Collection[str]) -> dict[str, Form]:
+    forms = {}
+    for path, leaf in leaves.items():
+        form = form_of_leaf(leaf)
+        if form is not None:
+            forms[path] = form
+        elif path in saved:
+            # A function where the file has a number, say.
+            forms[path] = Form(describe_function(leaf))
+    return forms
 
 
 def _notes(file: _File, like: PyTree, leaves: dict[str, Any]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from ecliptic.errors import MismatchError
 from ecliptic.serialise._encoding import Form
 
 _SHOWN = 20
@@ -131,6 +132,21 @@ def compare(
         retyped=tuple(retyped),
         notes=notes,
     )
+
+
+def mismatch(where: str, report: LoadReport) -> MismatchError:
+    """The error for a report that is not complete."""
+    hint = ""
+    if report.renamed:
+        pairs = ", ".join(f"{a!r}: {b!r}" for a, b in report.renamed[:3])
+        more = ", …" if len(report.renamed) > 3 else ""
+        hint = f" If leaves were renamed, pass `rename={{{pairs}{more}}}`."
+    error = MismatchError(
+        f"The leaves {where} are not those of `like`.\n{report}\nBuild `like` as the tree was "
+        f"built that was saved, or load what fits with `strict=False`.{hint}"
+    )
+    error.report = report
+    return error
 
 
 def _guess(

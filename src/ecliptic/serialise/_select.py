@@ -86,7 +86,7 @@ def _as_function(names: list[str], rename: Rename) -> Callable[[str], str | None
             if name[:end] in rename:
                 unused.discard(name[:end])
                 new = rename[name[:end]]
-                return None if new is None else (new + name[end:]).removeprefix("." * (not new))
+                return None if new is None else _joined(new, name[end:])
         return name
 
     result = {name: apply(name) for name in names}
@@ -101,7 +101,13 @@ def _as_function(names: list[str], rename: Rename) -> Callable[[str], str | None
 def _ends(name: str) -> list[int]:
     # Where a beginning of a name may end: before each key, the longest first.
     inner = [i for i in range(1, len(name)) if name[i] in ".["]
-    return [len(name), *reversed(inner), *([0] if name and name[0] == "[" else [])]
+    return [len(name), *reversed(inner), *([0] if name else [])]
+
+
+def _joined(start: str, rest: str) -> str:
+    if not start:
+        return rest.removeprefix(".")
+    return start + rest if not rest or rest[0] in ".[" else f"{start}.{rest}"
 
 
 def _some(names: list[str]) -> str:
