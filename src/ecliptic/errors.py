@@ -20,6 +20,10 @@ EclipticError
 │   ├── ArgumentTypeError     (TypeError)   an argument or option has a wrong type
 │   ├── RuleError             (RuntimeError)  a rule for derivatives is missing or wrong
 │   └── StaticError           (TypeError)   a static value cannot be compared from call to call
+├── BarrierError              a value met a transformation that its author rules out
+│   ├── NonTraceableError     (RuntimeError)  any
+│   ├── NonDifferentiableError  (RuntimeError)  differentiation
+│   └── NonBatchableError     (ValueError)  `jax.vmap`
 ├── ControlError              a loop or a branch got something that it cannot use
 │   └── CarryError            (TypeError)   a step or a branch changed what has to stay
 ├── RuntimeCheckError         (RuntimeError)  an `error_if` found something while a program ran
@@ -125,6 +129,22 @@ class RuleError(TransformError, RuntimeError):
 
 class StaticError(TransformError, TypeError):
     """A static value cannot be compared from call to call."""
+
+
+class BarrierError(EclipticError):
+    """A value met a transformation that the author of the function rules out."""
+
+
+class NonTraceableError(BarrierError, RuntimeError):
+    """A value that must not be transformed at all was."""
+
+
+class NonDifferentiableError(BarrierError, RuntimeError):
+    """A value that must not be differentiated was."""
+
+
+class NonBatchableError(BarrierError, ValueError):
+    """A value that must not be batched was."""
 
 
 class ControlError(EclipticError):

@@ -34,7 +34,7 @@ def is_traced(leaf: Any) -> bool:
 
 
 def as_arrays(values: Sequence[Any]) -> list[Any]:
-    """What JAX hands to a rule, as arrays: the numbers that `jax.grad` was given come as numbers."""
+    """What JAX hands to a rule, as arrays: a number that `jax.grad` was given comes as one."""
     return [x if is_traced(x) else jnp.asarray(x) for x in values]
 
 

@@ -8,6 +8,7 @@ from ecliptic.transform._closure_to_pytree import closure_to_pytree
 from ecliptic.transform._code import code_of, parameters_of, place_of, unwrapped
 from ecliptic.transform._custom_jvp import filter_custom_jvp
 from ecliptic.transform._custom_vjp import filter_custom_vjp
+from ecliptic.transform._eval_empty import eval_empty, eval_zero
 from ecliptic.transform._eval_shape import cached_filter_eval_shape, filter_eval_shape
 from ecliptic.transform._failure import (
     checks_compiled,
@@ -45,6 +46,8 @@ __all__ = [
     "Signature",
     "Trace",
     "cached_filter_eval_shape",
+    "eval_empty",
+    "eval_zero",
     "captured_arrays",
     "check_callable",
     "checks_compiled",
