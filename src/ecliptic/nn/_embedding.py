@@ -113,7 +113,7 @@ class Embedding(Module):
                     f"`Embedding` got the index {x}, but has {size} vectors: an index is at least "
                     f"{-size} and less than {size}."
                 )
-        return self.weight[jnp.asarray(x)]
+        return jax.lax.dynamic_index_in_dim(self.weight, x, axis=0, keepdims=False)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
@@ -10,12 +11,12 @@ from ecliptic.module import Module, field
 from ecliptic.nn._check import check_size, shape_of
 from ecliptic.nn._normalise import (
     ABSENT,
-    affine,
     check_eps,
+    inverse_root,
+    mean,
     ones_and_zeros,
-    standardise,
-    working_dtype,
 )
+from ecliptic.nn._precision import convert, precision_of, squares
 from ecliptic.nn._random import default_dtype
 
 
@@ -109,14 +110,30 @@ class GroupNorm(Module):
         shape = tuple(shape_of(x))
         if not shape or shape[0] % self.groups != 0 or self.channels not in (None, shape[0]):
             raise self._wrong_shape(shape)
-        wide = jnp.asarray(x, working_dtype(x, self.weight, self.bias))
-        if wide.size > 0:
-            grouped = wide.reshape(self.groups, shape[0] // self.groups, *shape[1:])
-            axes = tuple(range(1, grouped.ndim))
-            wide = standardise(grouped, axes, self.eps).reshape(shape)
-        others = tuple(range(1, len(shape)))
-        y = affine(wide, self.weight, self.bias, jnp.result_type(x), others)
+        x = jnp.asarray(x)
+        parameters = [p for p in (self.weight, self.bias) if p is not None]
+        precision = precision_of(x.dtype, *[p.dtype for p in parameters])
+        y = convert(x, precision.computed)
+        if y.size > 0:
+            y = self._standardise(y)
+        if self.weight is not None:
+            y = jax.lax.mul(y, _per_channel(self.weight, y))
+        if self.bias is not None:
+            y = jax.lax.add(y, _per_channel(self.bias, y))
+        y = convert(y, precision.output)
         return y if state is ABSENT else (y, state)
+
+    def _standardise(self, x: Array) -> Array:
+        # All numbers of a group in one row.
+        rows = jax.lax.reshape(x, (self.groups, x.size // self.groups))
+
+        def spread(statistic: Array) -> Array:
+            return jax.lax.broadcast_in_dim(convert(statistic, x.dtype), rows.shape, (0,))
+
+        rows = jax.lax.sub(rows, spread(mean(rows, (1,))))
+        variance = mean(squares(rows), (1,))
+        rows = jax.lax.mul(rows, spread(inverse_root(variance, self.eps)))
+        return jax.lax.reshape(rows, x.shape)
 
     def _wrong_shape(self, shape: tuple[int, ...]) -> ShapeError:
         channels = f"a multiple of {self.groups}" if self.channels is None else self.channels
@@ -131,3 +148,7 @@ class GroupNorm(Module):
             f"x of shape (channels, ...), where channels is {channels}; got x of shape {shape}."
             f"{hint}"
         )
+
+
+def _per_channel(parameter: Array, x: Array) -> Array:
+    return jax.lax.broadcast_in_dim(convert(parameter, x.dtype), x.shape, (0,))

@@ -1,23 +1,19 @@
 """`LayerNorm`: normalises a whole array."""
 
-import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import EclipticWarning
 from ecliptic.module import Module, field
 from ecliptic.nn._normalise import (
     ABSENT,
-    affine,
     check_eps,
     check_sizes,
+    normalise,
     ones_and_zeros,
-    standardise,
-    working_dtype,
 )
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._shapes import check_shape
@@ -112,7 +108,5 @@ class LayerNorm(Module):
             ShapeError: `x` has another shape.
         """
         check_shape(x, self.shape, f"shape={self.shape}", "LayerNorm")
-        wide = jnp.asarray(x, working_dtype(x, self.weight, self.bias))
-        y = standardise(wide, tuple(range(wide.ndim)), self.eps) if math.prod(self.shape) else wide
-        y = affine(y, self.weight, self.bias, jnp.result_type(x))
+        y = normalise(x, self.weight, self.bias, self.eps, centre=True)
         return y if state is ABSENT else (y, state)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ecliptic.errors import EclipticWarning, LayerArgumentError, ShapeError
 from ecliptic.module import Module, field
-from ecliptic.nn._attention import attend_heads, check_mask, dot_product_attention
+from ecliptic.nn._attention import attend_heads, check_mask
 from ecliptic.nn._check import check_size, shape_of
 from ecliptic.nn._dropout import Dropout
 from ecliptic.nn._linear import Linear
@@ -185,28 +185,18 @@ class MultiheadAttention(Module):
         if process_heads is not None:
             heads = _processed(process_heads, heads)
         mask = None if mask is None else jnp.asarray(mask)
-        if _drops_nothing(self.dropout, inference):
-            attended = attend_heads(*heads, mask)
-        else:
-            attended = self._attend_and_drop(*heads, mask, key, inference)
+        drop = None if _drops_nothing(self.dropout, inference) else self._drop(key, inference)
+        attended = attend_heads(*heads, mask, drop)
         return _project(self.output_proj, attended.reshape(rows, self.num_heads * self.vo_size))
 
-    def _attend_and_drop(
-        self,
-        query: Array,
-        key_: Array,
-        value: Array,
-        mask: Array | None,
-        key: PRNGKeyArray | None,
-        inference: bool | None,
-    ) -> Array:
-        def one_head(q: Array, k: Array, v: Array, m: Any, key: Any) -> Array:
-            return dot_product_attention(q, k, v, m, self.dropout, key=key, inference=inference)
+    def _drop(self, key: PRNGKeyArray | None, inference: Any) -> Callable[[Array], Array]:
+        def drop(weights: Array) -> Array:
+            if key is None:
+                return self.dropout(weights, inference=inference)
+            keys = jax.random.split(key, self.num_heads)
+            return jax.vmap(lambda w, k: self.dropout(w, key=k, inference=inference))(weights, keys)
 
-        keys = None if key is None else jax.random.split(key, self.num_heads)
-        mask_axis = 0 if mask is not None and mask.ndim == 3 else None
-        axes = (1, 1, 1, mask_axis, None if keys is None else 0)
-        return jax.vmap(one_head, in_axes=axes, out_axes=1)(query, key_, value, mask, keys)
+        return drop
 
     def _check_sequences(self, query: Any, key_: Any, value: Any) -> None:
         shapes = tuple([tuple(shape_of(x)) for x in (query, key_, value)])

@@ -1,6 +1,7 @@
 """What the normalisations that need no state have in common."""
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from jaxtyping import Array
 
 from ecliptic.errors import LayerArgumentError
 from ecliptic.nn._check import check_size
-from ecliptic.nn._precision import at_least_single, output_dtype, squares
+from ecliptic.nn._precision import at_least_single, convert, output_dtype, precision_of, squares
 
 
 class _Absent:
@@ -106,20 +107,53 @@ def working_dtype(x: Any, *parameters: Array | None) -> np.dtype[Any]:
     return at_least_single(*dtypes)
 
 
-def standardise(x: Array, axes: tuple[int, ...], eps: float) -> Array:
-    """Give the numbers along some axes the mean 0 and the variance 1.
+def normalise(
+    x: Any, weight: Array | None, bias: Array | None, eps: float, *, centre: bool
+) -> Array:
+    """Give all numbers of an array together the mean square 1, then scale and shift each.
 
     Args:
-        x: an array, in the dtype to compute in.
-        axes: the axes over which mean and variance are taken.
-        eps: what is added to the variance.
+        x: anything array-like.
+        weight: what to multiply by, of the shape of `x`, or `None`.
+        bias: what to add, of the shape of `x`, or `None`.
+        eps: what is added to the mean square.
+        centre: whether to subtract the mean first.
 
     Returns:
-        An array of the shape and dtype of `x`.
+        An array of the shape of `x`, and of its dtype if that can hold it.
     """
-    centred = x - jnp.mean(x, axes, keepdims=True)
-    variance = jnp.mean(squares(centred), axes, keepdims=True)
-    return centred * jax.lax.rsqrt(variance + eps).astype(x.dtype)
+    x = jnp.asarray(x)
+    precision = precision_of(x.dtype, *[p.dtype for p in (weight, bias) if p is not None])
+    x = convert(x, precision.computed)
+    if x.size > 0:
+        axes = tuple(range(x.ndim))
+        if centre:
+            x = jax.lax.sub(x, mean(x, axes))
+        x = jax.lax.mul(x, convert(inverse_root(mean(squares(x), axes), eps), x.dtype))
+    if weight is not None:
+        x = jax.lax.mul(x, convert(weight, x.dtype))
+    if bias is not None:
+        x = jax.lax.add(x, convert(bias, x.dtype))
+    return convert(x, precision.output)
+
+
+def mean(x: Array, axes: tuple[int, ...]) -> Array:
+    """The mean over some axes of an array of 32 bits or more.
+
+    Args:
+        x: an array with numbers in it.
+        axes: the axes.
+
+    Returns:
+        An array without the axes.
+    """
+    count = math.prod([x.shape[axis] for axis in axes])
+    return jax.lax.div(jax.lax.reduce_sum(x, axes), x.dtype.type(count))
+
+
+def inverse_root(variance: Array, eps: float) -> Array:
+    """What to multiply by to divide by a standard deviation."""
+    return jax.lax.rsqrt(jax.lax.add(variance, variance.dtype.type(eps)))
 
 
 def affine(

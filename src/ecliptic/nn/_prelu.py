@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import ShapeError
 from ecliptic.module import Module
 from ecliptic.nn._check import shape_of
-from ecliptic.nn._precision import output_dtype
+from ecliptic.nn._precision import convert, precision_of
 from ecliptic.nn._random import default_dtype
 
 
@@ -69,9 +70,16 @@ class PReLU(Module):
                 f"got x of shape {tuple(shape)}. For channels that come first, give the slopes a "
                 "shape like (channels, 1, 1)."
             )
-        x = jnp.asarray(x, output_dtype(jnp.result_type(x), slope.dtype))
-        slope = jnp.expand_dims(slope.astype(x.dtype), range(len(shape) - slope.ndim))
-        return jnp.where(x >= 0, x, slope * x)
+        x = jnp.asarray(x)
+        x = convert(x, precision_of(x.dtype, slope.dtype).output)
+        slope = convert(slope, x.dtype)
+        if slope.ndim > 0:
+            last = tuple(range(x.ndim - slope.ndim, x.ndim))
+            slope = jax.lax.broadcast_in_dim(slope, x.shape, last)
+        sloped = jax.lax.mul(x, slope)
+        if jnp.issubdtype(x.dtype, jnp.complexfloating):
+            return jnp.where(x >= 0, x, sloped)
+        return jax.lax.select(jax.lax.ge(x, x.dtype.type(0)), x, sloped)
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

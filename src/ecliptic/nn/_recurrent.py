@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
@@ -106,14 +107,18 @@ class GRUCell(Module):
         from_input = self.weight_ih @ input
         if self.bias is not None:
             from_input = from_input + self.bias
-        reset_x, update_x, new_x = jnp.split(from_input, 3)
-        reset_h, update_h, new_h = jnp.split(self.weight_hh @ hidden, 3)
-        if self.bias_n is not None:
-            new_h = new_h + self.bias_n
-        reset = jax.nn.sigmoid(reset_x + reset_h)
-        update = jax.nn.sigmoid(update_x + update_h)
-        new = jnp.tanh(new_x + reset * new_h)
-        return new + update * (hidden - new)
+        from_input, from_hidden, hidden, bias_n = _of_one_dtype(
+            from_input, self.weight_hh @ hidden, hidden, self.bias_n
+        )
+        thirds = (self.hidden_size,) * 3
+        reset_x, update_x, new_x = lax.split(from_input, thirds)
+        reset_h, update_h, new_h = lax.split(from_hidden, thirds)
+        if bias_n is not None:
+            new_h = lax.add(new_h, bias_n)
+        reset = lax.logistic(lax.add(reset_x, reset_h))
+        update = lax.logistic(lax.add(update_x, update_h))
+        new = lax.tanh(lax.add(new_x, lax.mul(reset, new_h)))
+        return lax.add(new, lax.mul(update, lax.sub(hidden, new)))
 
 
 class LSTMCell(Module):
@@ -215,10 +220,11 @@ class LSTMCell(Module):
         rows = self.weight_ih @ input + self.weight_hh @ h
         if self.bias is not None:
             rows = rows + self.bias
-        into, forget, candidate, out = jnp.split(rows, 4)
-        kept = jax.nn.sigmoid(forget) * c
-        c = kept + jax.nn.sigmoid(into) * jnp.tanh(candidate)
-        return jax.nn.sigmoid(out) * jnp.tanh(c), c
+        rows, c = _of_one_dtype(rows, c)
+        into, forget, candidate, out = lax.split(rows, (self.hidden_size,) * 4)
+        kept = lax.mul(lax.logistic(forget), c)
+        c = lax.add(kept, lax.mul(lax.logistic(into), lax.tanh(candidate)))
+        return lax.mul(lax.logistic(out), lax.tanh(c)), c
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
@@ -231,6 +237,15 @@ def _draw(
         None if shape is None else uniform(keys[i], shape, dtype, limit)
         for i, shape in enumerate(shapes)
     )
+
+
+def _of_one_dtype(*arrays: Any) -> tuple[Any, ...]:
+    """Arrays as JAX's rules promote them, or refuse to; `None` stays."""
+    given = [jnp.asarray(x) for x in arrays if x is not None]
+    dtype = given[0].dtype
+    if any([x.dtype != dtype for x in given]):
+        dtype = jnp.result_type(*given)
+    return tuple([None if x is None else jnp.asarray(x, dtype) for x in arrays])
 
 
 def _check_input(cell: GRUCell | LSTMCell, x: Any) -> None:

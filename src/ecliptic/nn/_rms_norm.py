@@ -3,20 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.module import Module, field
 from ecliptic.nn._normalise import (
     ABSENT,
-    affine,
     check_eps,
     check_sizes,
+    normalise,
     ones_and_zeros,
-    working_dtype,
 )
-from ecliptic.nn._precision import squares
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._shapes import check_shape
 
@@ -93,9 +89,5 @@ class RMSNorm(Module):
             ShapeError: `x` has another shape.
         """
         check_shape(x, self.shape, f"shape={self.shape}", "RMSNorm")
-        wide = jnp.asarray(x, working_dtype(x, self.weight, self.bias))
-        if wide.size > 0:
-            mean = jnp.mean(squares(wide))
-            wide = wide * jax.lax.rsqrt(mean + self.eps).astype(wide.dtype)
-        y = affine(wide, self.weight, self.bias, jnp.result_type(x))
+        y = normalise(x, self.weight, self.bias, self.eps, centre=False)
         return y if state is ABSENT else (y, state)

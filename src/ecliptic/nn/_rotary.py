@@ -5,12 +5,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError, ShapeError
 from ecliptic.module import Module, field
 from ecliptic.nn._check import check_size, shape_of
-from ecliptic.nn._precision import at_least_single, output_dtype
+from ecliptic.nn._precision import at_least_single, convert, precision_of
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._shapes import vmap_hint
 
@@ -126,12 +127,16 @@ class RotaryPositionalEmbedding(Module):
                 f"{vmap_hint(shape, (None, size))}"
             )
         cosines, sines = _tables(size, shape[0], self.theta, self.dtype)
-        dtype = jnp.result_type(x)
-        computed = at_least_single(dtype, self.dtype)
-        first, second = jnp.split(jnp.asarray(x, computed), 2, axis=1)
-        cosines, sines = cosines.astype(computed), sines.astype(computed)
-        turned = [first * cosines - second * sines, second * cosines + first * sines]
-        return jnp.concatenate(turned, axis=1).astype(output_dtype(dtype, computed))
+        x = jnp.asarray(x)
+        output = precision_of(x.dtype).output
+        computed = at_least_single(x.dtype, self.dtype)
+        first, second = lax.split(convert(x, computed), (size // 2, size // 2), axis=1)
+        cosines, sines = jnp.asarray(cosines, computed), jnp.asarray(sines, computed)
+        turned = [
+            lax.sub(lax.mul(first, cosines), lax.mul(second, sines)),
+            lax.add(lax.mul(second, cosines), lax.mul(first, sines)),
+        ]
+        return convert(lax.concatenate(turned, 1), output)
 
 
 # The tables are a function of these arguments and of nothing else, so they may be kept. They are
