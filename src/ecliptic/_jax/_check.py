@@ -9,6 +9,7 @@ Why not `jax.pure_callback`: it writes each exception to JAX's log before it let
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import jax
@@ -32,11 +33,16 @@ class Report(Protocol):
             mapped: how many of the axes, at the front, are those of `jax.vmap`.
         """
 
-    def fail_in_program(self, bad: Any, index: Any, mapped: int) -> None:
-        """The same, from within a compiled program that is running."""
+    def compiled(self, *, several: bool) -> Callable[[Any, Any, int], None]:
+        """Called when a program is compiled that holds the check.
 
-    def compiled(self) -> None:
-        """Called when a program is compiled that holds the check."""
+        Args:
+            several: whether it is for several devices. If one of them fails, the others may wait
+                for it forever, so it is better not to raise there.
+
+        Returns:
+            The same as `fail`, to be called while the program runs.
+        """
 
 
 def tell(bad: Any, index: Any, report: Report) -> Any:
@@ -59,13 +65,20 @@ def unknown_true() -> Any:
     return jax.lax.optimization_barrier(jnp.ones((), bool))
 
 
+def _number_of_devices(context: Any) -> int:
+    """Of how many devices a context of axes is."""
+    mesh = getattr(context, "mesh", None)
+    return getattr(context, "num_devices", 1) if mesh is None else mesh.size
+
+
 @functools.cache
 def _primitive() -> Any:
     primitive = _jax.Primitive("tell")
 
     def eager(bad: Any, index: Any, *, report: Report, mapped: int) -> Any:
-        if np.any(bad):
-            report.fail(np.asarray(bad), np.asarray(index), mapped)
+        bad, index = np.asarray(bad), np.asarray(index)
+        if bad.any():
+            report.fail(bad, index, mapped)
         return jnp.ones((), bool)
 
     def abstract(bad: Any, index: Any, **params: Any) -> Any:
@@ -85,15 +98,19 @@ def _primitive() -> Any:
         return primitive.bind(*fronted, report=report, mapped=mapped + 1), None
 
     def lower(ctx: Any, *operands: Any, report: Report, mapped: int) -> Any:
-        report.compiled()
+        context = ctx.module_context.axis_context
+        fail = report.compiled(several=_number_of_devices(context) > 1)
 
         def on_host(bad: Any, index: Any) -> Any:
             # Where a compiler chose to run both branches, nothing may be wrong.
-            if np.any(bad):
-                report.fail_in_program(np.asarray(bad), np.asarray(index), mapped)
-            return (np.ones((), bool),)
+            bad, index = np.asarray(bad), np.asarray(index)
+            if bad.any():
+                fail(bad, index, mapped)
+            return (np.logical_not(bad.any()),)
 
-        sharding = _jax.callback_op_sharding(ctx.module_context.axis_context, None, ctx.avals_out)
+        # On several devices each calls, with all of the booleans: where it raises, it does on all.
+        manual = getattr(context, "manual_axes", None)
+        sharding = _jax.callback_op_sharding(context, None, ctx.avals_out) if manual else None
         results, _, _ = mlir.emit_python_callback(
             ctx,
             on_host,

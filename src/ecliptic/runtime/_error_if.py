@@ -147,7 +147,7 @@ def _checked(x: Any, pred: Any, index: Any, messages: tuple[str, ...], mode: Mod
             )
     _check_shapes(pred, index)
     known = not isinstance(pred, _jax.Tracer)
-    if known and not np.any(pred):
+    if known and not np.asarray(pred).any():
         return x
     report = CheckReport(messages, user_places())
     if known and not isinstance(index, _jax.Tracer) and mode != "nan":
@@ -196,7 +196,7 @@ def _guarded(arrays: list[Any], pred: Any, index: Any, report: CheckReport) -> l
     any_bad = unvmap_any(pred)
     if not isinstance(any_bad, _jax.Tracer):
         # Under a `jax.vmap` that is not compiled: everything is known here.
-        if any_bad:
+        if np.asarray(any_bad):
             tell(pred, jnp.asarray(index), report)
         return arrays
 

@@ -5,6 +5,7 @@ import linecache
 import math
 import os
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import jax
 import numpy as np
 
 from ecliptic.errors import RuntimeCheckError
-from ecliptic.transform import checks_compiled, failing, tell_failure
+from ecliptic.transform import check_compiled, tell_failure
 
 # Where a function that `filter_jit` compiles is called to be traced. What called that is another
 # thing at each call.
@@ -83,13 +84,17 @@ class CheckReport:
         tell_failure()
         raise self.error(bad, index, mapped)
 
-    def fail_in_program(self, bad: Any, index: Any, mapped: int) -> None:
-        """Raises the error from within a compiled program."""
-        raise failing(self.error(bad, index, mapped))
+    def compiled(self, *, several: bool) -> Callable[[Any, Any, int], None]:
+        """Has the caller of the program wait for its result.
 
-    def compiled(self) -> None:
-        """Has the caller of the program wait for its result."""
-        checks_compiled()
+        Args:
+            several: whether the program is for several devices.
+
+        Returns:
+            What reports the error while the program runs.
+        """
+        report = check_compiled(several=several)
+        return lambda bad, index, mapped: report(self.error(bad, index, mapped))
 
     def error(
         self, bad: Any, index: Any, mapped: int, kind: type[RuntimeCheckError] = RuntimeCheckError

@@ -11,9 +11,8 @@ from ecliptic.transform._custom_vjp import filter_custom_vjp
 from ecliptic.transform._eval_empty import eval_empty, eval_zero
 from ecliptic.transform._eval_shape import cached_filter_eval_shape, filter_eval_shape
 from ecliptic.transform._failure import (
-    checks_compiled,
+    check_compiled,
     converted_errors,
-    failing,
     on_failure,
     tell_failure,
 )
@@ -50,12 +49,11 @@ __all__ = [
     "eval_zero",
     "captured_arrays",
     "check_callable",
-    "checks_compiled",
+    "check_compiled",
     "clear_caches",
     "closure_to_pytree",
     "code_of",
     "converted_errors",
-    "failing",
     "filter_checkpoint",
     "filter_closure_convert",
     "filter_custom_jvp",

@@ -5,9 +5,12 @@ programs, and fails on the host, in a thread of the device's choosing; whoever c
 (`filter_jit`) knows neither whether it holds a check nor what XLA's error means.
 
 - While a program is traced and compiled, a `Watch` is open in its thread. A check that is compiled
-  in that time says so (`checks_compiled`). A program with a check waits for its result.
-- A check that fails leaves its error under a number (`failing`), and raises that error with the
-  number at its end. XLA makes a text of it, of which the number leads back to the error.
+  in that time says so (`check_compiled`). A program with a check waits for its result.
+- A check that fails leaves its error under a number, and raises that error with the number at its
+  end. XLA makes a text of it, of which the number leads back to the error.
+- In a program for several devices an error of one lets the others wait for it, until XLA ends the
+  process. So a check does not raise there, if there is a watch to leave the error with; the program
+  goes on with zeros in place of what was checked, and the error is raised after its end.
 """
 
 import contextlib
@@ -38,12 +41,21 @@ _hooks: list[Callable[[], None]] = []
 
 
 class Watch:
-    """Whether a program holds a check. True from the first one on that is compiled."""
+    """Whether a program holds a check, and what was found in programs that must not raise.
 
-    __slots__ = ("found",)
+    Attributes:
+        found: whether there is a check; true from the first one on that is compiled.
+        silent: whether one of them leaves its error here. Then the program runs once at a time.
+        errors: what they left.
+    """
+
+    __slots__ = ("errors", "found", "lock", "silent")
 
     def __init__(self) -> None:
         self.found = False
+        self.silent = False
+        self.errors: list[RuntimeCheckError] = []
+        self.lock = threading.RLock()
 
 
 class _Open(threading.local):
@@ -84,21 +96,32 @@ def require_watch(watch: Watch) -> None:
         raise UnwatchedTraceError
 
 
-def checks_compiled() -> None:
-    """Notes that a check is a part of what is compiled now."""
+def check_compiled(*, several: bool) -> Callable[[RuntimeCheckError], None]:
+    """Notes that a check is a part of what is compiled now.
+
+    Args:
+        several: whether the program is for several devices.
+
+    Returns:
+        What takes the error where the check fails.
+    """
     for watch in _open.watches:
         watch.found = True
+    if not several or not _open.watches:
+        return _raise_in_program
+    watch = _open.watches[-1]
+    watch.silent = True
+    return watch.errors.append
 
 
-def failing(error: RuntimeCheckError) -> RuntimeCheckError:
-    """An error to raise in a program that is running, so that `error` is found afterwards."""
+def _raise_in_program(error: RuntimeCheckError) -> None:
     with _lock:
         number = next(_numbers)
         _kept[number] = error
         if len(_kept) > _MAX_KEPT:
             _kept.popitem(last=False)
     tell_failure()
-    return type(error)(f"{error}\n[runtime check {number}]")
+    raise type(error)(f"{error}\n[runtime check {number}]")
 
 
 def failure_of(error: BaseException) -> RuntimeCheckError | None:
@@ -170,13 +193,27 @@ def waiting(compiled: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
         __tracebackhide__ = True
         try:
             out = compiled(*arrays)
-            return jax.block_until_ready(out) if watch.found else out
+            if not watch.found:
+                return out
+            jax.block_until_ready(out)
         except _FROM_XLA as error:
             failure = failure_of(error)
             if failure is None:
                 raise
+        else:
+            if not watch.errors:
+                return out
+            failure = watch.errors[0]
+            watch.errors.clear()
         tell_failure()
         # Outside of the handler: XLA's error is no context of this one.
         raise failure
 
-    return run
+    def run_alone(*arrays: Any) -> Any:
+        if not watch.silent:
+            return run(*arrays)
+        __tracebackhide__ = True
+        with watch.lock:
+            return run(*arrays)
+
+    return run_alone

@@ -20,10 +20,10 @@ class Recorded:
     def fail(self, bad, index, mapped):
         self.calls.append((bad.tolist(), index.tolist(), mapped))
 
-    fail_in_program = fail
-
-    def compiled(self):
+    def compiled(self, *, several):
         self.times_compiled += 1
+        self.several = several
+        return self.fail
 
 
 @pytest.mark.parametrize("how", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -71,12 +71,13 @@ def test_a_true_of_which_the_compiler_does_not_know():
     assert bool(jax.jit(unknown_true)())
 
 
-def test_on_several_devices_the_host_is_called_once():
+def test_on_several_devices_each_calls_with_all_booleans():
     report = Recorded()
     mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     bad = jax.device_put(jnp.array([False, True] * 2), jax.NamedSharding(mesh, PartitionSpec("x")))
     jax.jit(lambda bad: tell(bad, np.int32(0), report))(bad).block_until_ready()
-    assert report.calls == [([False, True] * 2, 0, 0)]
+    assert report.calls == [([False, True] * 2, 0, 0)] * 4
+    assert report.several
 
 
 def test_in_a_shard_map_each_device_calls_the_host():
