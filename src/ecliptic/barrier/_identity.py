@@ -33,7 +33,10 @@ def identity(
 
     def outside(x: Any, **params: Any) -> Any:
         # A number that was given to `jax.jvp` comes as a number of JAX's own, and leaves as it was.
-        return next((kind(x) for kind in (int, float, complex) if isinstance(x, kind)), x)
+        if is_array(x):
+            return x
+        kinds: tuple[Any, ...] = (bool, int, float, complex)
+        return next((kind(x) for kind in kinds if isinstance(x, kind)), x)
 
     def pass_tangent(primals: Any, tangents: Any, **params: Any) -> Any:
         return primitive.bind(*primals, **params), tangents[0]

@@ -74,12 +74,12 @@ def nonbatchable(
             return msg
         if allow_constant_across_batch:
             return (
-                f"Nonconstant batch. {called} needs one value for a whole batch, and {where} differs "
-                "from element to element."
+                f"Nonconstant batch. {called} needs one value for a whole batch, and {where} "
+                "differs from element to element."
             )
         return (
-            f"Unexpected batch tracer. {called} cannot be vmap'd, and {where} has another value for "
-            "each element of a batch. Map over the rest with `in_axes=None` for it, or loop with "
+            f"Unexpected batch tracer. {called} cannot be vmap'd, and {where} has another value "
+            "for each element of a batch. Map over the rest with `in_axes=None` for it, or loop with "
             "`jax.lax.map`."
         )
 
