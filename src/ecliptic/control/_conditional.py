@@ -109,7 +109,7 @@ def _set_primitive() -> Any:
         (out,), dim = _batched(run, args, dims)
         return [out], [dim]
 
-    define(primitive, run, abstract, jvp=jvp, transpose=transpose, batch=batch)
+    define(primitive, run, abstract, eager=run, jvp=jvp, transpose=transpose, batch=batch)
     register_impl_finalisation(primitive)
     return primitive
 
