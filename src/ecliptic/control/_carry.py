@@ -19,6 +19,7 @@ from jax.tree_util import tree_flatten, tree_flatten_with_path
 from ecliptic.errors import CarryError
 from ecliptic.transform import same_static
 from ecliptic.tree import first_difference, format_path, is_array, tree_pformat
+from ecliptic.tree._passage import Passage
 
 # Python's own numbers, of which JAX makes weakly typed arrays.
 _NUMBERS = frozenset({bool, int, float, complex})
@@ -71,13 +72,25 @@ class Split:
         self.leaves, self.treedef = tree_flatten(tree)
         self.traced = [i for i, leaf in enumerate(self.leaves) if i in promoted or is_array(leaf)]
         self.arrays = [self.leaves[i] for i in self.traced]
+        self._passage = Passage()
 
     def merge(self, arrays: Sequence[Any]) -> Any:
         """The tree with these in place of its traced leaves."""
+        return self.treedef.unflatten(self._filled(arrays))
+
+    def enter(self, arrays: Sequence[Any]) -> Any:
+        """The same, for the user's function: what is used up in there is in the tree, after all."""
+        return self._passage.unflatten(self.treedef, self._filled(arrays))
+
+    def finish(self) -> None:
+        """Use up in the tree what was used up in the user's function."""
+        self._passage.finish()
+
+    def _filled(self, arrays: Sequence[Any]) -> list[Any]:
         leaves = self.leaves.copy()
         for i, array in zip(self.traced, arrays, strict=True):
             leaves[i] = array
-        return self.treedef.unflatten(leaves)
+        return leaves
 
     def described(self) -> "Split":
         """The same, with a mere description in place of each array: it may outlive a trace."""

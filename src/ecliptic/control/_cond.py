@@ -152,7 +152,7 @@ def _branch(
 
         def traced(name: str, function: Callable[..., Any]) -> Callable[[list[Any]], list[Any]]:
             def branch(arrays: list[Any]) -> list[Any]:
-                out = function(*given.merge(arrays))
+                out = function(*given.enter(arrays))
                 if first and first[0][0] != name:
                     return first[0][1].accept(out, branch_wording(construct, first[0][0], name))
                 split = Split(out, promoted)
@@ -163,6 +163,7 @@ def _branch(
             return branch
 
         arrays = select([traced(n, f) for n, f in functions.items()], given.arrays)
+        given.finish()
         return first[0][1].merge(arrays)
 
     return with_promotion(attempt, lambda _: None)

@@ -114,7 +114,7 @@ def _scan(
         carry = Split(init, promoted)
 
         def step(arrays: list[Any], inputs: list[Any]) -> Any:
-            out = f(carry.merge(arrays), steps.take(inputs))
+            out = f(carry.enter(arrays), steps.take(inputs))
             if not isinstance(out, tuple | list) or len(out) != 2:
                 raise ArgumentTypeError(
                     f"`filter_scan`: the function must return a pair, the new carry and the "
@@ -131,6 +131,8 @@ def _scan(
             (last, outputs), after = scan_in_parts(
                 how, step, carry.arrays, steps.arrays, size, flags, meter
             )
+        carry.finish()
+        steps.finish()
         return Measured((carry.merge(last), unpack_steps(outputs, size)), after)
 
     return with_promotion(attempt, learn)

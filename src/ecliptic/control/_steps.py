@@ -19,6 +19,7 @@ from ecliptic.errors import LeafError
 from ecliptic.module import Static
 from ecliptic.transform import Output, pack_output
 from ecliptic.tree import is_array
+from ecliptic.tree._passage import Passage
 
 
 class Steps:
@@ -31,11 +32,17 @@ class Steps:
     def __init__(self, xs: Any) -> None:
         self._leaves, self._treedef = tree_flatten(xs, is_leaf=_jax.is_vmappable)
         self.arrays = [x for x in tree_leaves(self._leaves) if is_array(x)]
+        self._passage = Passage()
 
     def take(self, slices: Sequence[Any]) -> Any:
         """One step's part, given the slices of `arrays`."""
         rest = iter(slices)
-        return self._treedef.unflatten([_take(leaf, rest) for leaf in self._leaves])
+        elements = [_take(leaf, rest) for leaf in self._leaves]
+        return self._passage.unflatten(self._treedef, elements)
+
+    def finish(self) -> None:
+        """Use up in the whole what the user's function used up in one step's part."""
+        self._passage.finish()
 
 
 def _take(leaf: Any, rest: Any) -> Any:

@@ -126,7 +126,7 @@ def _while_loop(
             return cond_fun(carry.merge(arrays))
 
         def body(arrays: list[Any]) -> list[Any]:
-            return carry.accept(without_buffers(body_fun(carry.merge(arrays))), say)
+            return carry.accept(without_buffers(body_fun(carry.enter(arrays))), say)
 
         flags = buffer_flags("filter_while_loop", carry, buffers)
         after = None
@@ -142,6 +142,7 @@ def _while_loop(
                 how.max_steps,
                 meter,
             )
+        carry.finish()
         return Measured(carry.merge(last), after)
 
     return with_promotion(attempt, learn)
@@ -201,10 +202,11 @@ def _fori_loop(
         last = jax.lax.fori_loop(
             lower,
             upper,
-            lambda i, arrays: carry.accept(body_fun(i, carry.merge(arrays)), say),
+            lambda i, arrays: carry.accept(body_fun(i, carry.enter(arrays)), say),
             carry.arrays,
             unroll=unroll,
         )
+        carry.finish()
         return carry.merge(last)
 
     return with_promotion(attempt, learn)

@@ -20,6 +20,7 @@ from ecliptic.module import Static, looks_like_wrapped
 from ecliptic.transform._targets import Call, Key, Place, as_places, picked, with_is_leaf
 from ecliptic.transform._wrapper import AbstractWrapper, check_callable, name_of
 from ecliptic.tree import is_array, is_array_like, is_inexact_array, leaves_with_paths
+from ecliptic.tree._passage import Passage
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -84,12 +85,14 @@ class AbstractGradient(AbstractWrapper):
             positions = [i for i in positions if wanted[i]]
         _check_differentiable(call, keys, parts, positions, options)
         aux = _Aux()
+        passage = Passage()
 
         def on_flat_list(arrays: list[Any]) -> Any:
             filled = leaves.copy()
             for i, array in zip(positions, arrays, strict=True):
                 filled[i] = array
-            out = call.run(dict(zip(keys, treedef.unflatten(filled), strict=True)))
+            changed = passage.unflatten(treedef, filled)
+            out = call.run(dict(zip(keys, changed, strict=True)))
             if not options.has_aux:
                 return _as_loss(out, fun, has_aux=False), []
             loss, rest = _split_aux(out, fun)
@@ -97,6 +100,7 @@ class AbstractGradient(AbstractWrapper):
 
         differentiated = jax.value_and_grad(on_flat_list, has_aux=True, **options.jaxkwargs)
         (value, traced), slopes = differentiated([leaves[i] for i in positions])
+        passage.finish()
         filled: list[Any] = [None] * len(leaves)
         for i, slope in zip(positions, slopes, strict=True):
             filled[i] = slope

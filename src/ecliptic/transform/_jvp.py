@@ -15,6 +15,7 @@ from ecliptic.transform._returned import Returned, filled
 from ecliptic.transform._tangents import Naming, check, describe
 from ecliptic.transform._wrapper import check_callable, name_of
 from ecliptic.tree import is_array, is_inexact_array
+from ecliptic.tree._passage import Passage
 
 _T = TypeVar("_T")
 
@@ -84,16 +85,17 @@ def _jvp(
     if not moving:
         out = fn(*primals, **kwargs)
         return out, tree_map(lambda _: None, out)
-    returned = Returned()
+    returned, passage = Returned(), Passage()
 
     def on_flat_list(arrays: list[Any]) -> Any:
-        out = fn(*treedef.unflatten(filled(leaves, moving, arrays)), **kwargs)
+        out = fn(*passage.unflatten(treedef, filled(leaves, moving, arrays)), **kwargs)
         return returned.put(out, changes_with(arrays))
 
     at = [leaves[i] if is_array(leaves[i]) else jnp.asarray(leaves[i]) for i in moving]
     outs, out_slopes, carried = jax.jvp(
         on_flat_list, (at,), ([slopes[i] for i in moving],), has_aux=True
     )
+    passage.finish()
     return returned.get(outs, carried), returned.derivative(out_slopes)
 
 

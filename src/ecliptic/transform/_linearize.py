@@ -14,6 +14,7 @@ from ecliptic.transform._tangents import Naming, check
 from ecliptic.transform._vjp import check_has_aux
 from ecliptic.transform._wrapper import check_callable
 from ecliptic.tree import is_inexact_array
+from ecliptic.tree._passage import Passage
 
 _T = TypeVar("_T")
 
@@ -105,10 +106,10 @@ def filter_linearize(fun: Any, *primals: Any, has_aux: bool = False, **kwargs: A
     leaves, treedef = tree_flatten(primals)
     positions = [i for i, leaf in enumerate(leaves) if is_inexact_array(leaf)]
     arguments = Given(treedef, leaves, is_inexact_array)
-    returned, auxiliary = Returned(), Returned()
+    returned, auxiliary, passage = Returned(), Returned(), Passage()
 
     def on_flat_list(arrays: list[Any]) -> Any:
-        out = fun(*treedef.unflatten(filled(leaves, positions, arrays)), **kwargs)
+        out = fun(*passage.unflatten(treedef, filled(leaves, positions, arrays)), **kwargs)
         out, aux = split_aux(out, fun) if has_aux else (out, None)
         outs, carried = returned.put(out, changes_with(arrays) if arrays else lambda _: False)
         _, of_aux = auxiliary.put(aux, lambda _: False)
@@ -121,6 +122,7 @@ def filter_linearize(fun: Any, *primals: Any, has_aux: bool = False, **kwargs: A
     else:
         linear = None
         outs, (carried, of_aux) = on_flat_list([])
+    passage.finish()
     push = _Pushforward(linear, arguments, returned)
     out = returned.get(outs, carried)
     return (out, push, auxiliary.get((), of_aux)) if has_aux else (out, push)

@@ -20,6 +20,7 @@ from ecliptic.errors import ArgumentError
 from ecliptic.transform._axes import Axis, IsLeaf, Laid, Side, lay
 from ecliptic.transform._sizes import not_an_array
 from ecliptic.tree import format_path, is_array, leaves_with_paths
+from ecliptic.tree._passage import Passage
 
 
 class Options(NamedTuple):
@@ -80,6 +81,7 @@ class Mapping:
         self.static: list[Any] = []
         self.out_treedef: Any = None
         self.holes: list[str] = []
+        self.passage = Passage()
 
     def run(self) -> Any:
         """Maps the function, and returns its output."""
@@ -101,6 +103,7 @@ class Mapping:
         except Exception as error:
             self._explain(error, given)
             raise
+        self.passage.finish()
         return self._finish(groups, shared)
 
     def _on_flat_list(self, values: list[Any]) -> Any:
@@ -110,7 +113,7 @@ class Mapping:
         leaves = laid.leaves.copy()
         for i, value in zip(self.mapped, values, strict=False):
             leaves[i] = value
-        args, kwargs = laid.treedef.unflatten(leaves)
+        args, kwargs = self.passage.unflatten(laid.treedef, leaves)
         side = output_side(self.fun(*args, **kwargs))
         out = lay(side, self.options.out_axes, self.options.is_leaf)
         self.out_treedef = out.treedef

@@ -14,6 +14,7 @@ from ecliptic.transform._returned import Given, Returned, filled
 from ecliptic.transform._tangents import Naming, check
 from ecliptic.transform._wrapper import check_callable
 from ecliptic.tree import is_inexact_array
+from ecliptic.tree._passage import Passage
 
 _T = TypeVar("_T")
 
@@ -104,10 +105,10 @@ def filter_vjp(fun: Any, *primals: Any, has_aux: bool = False, **kwargs: Any) ->
     check_has_aux(has_aux)
     leaves, treedef = tree_flatten(primals)
     positions = [i for i, leaf in enumerate(leaves) if is_inexact_array(leaf)]
-    returned, auxiliary = Returned(), Returned()
+    returned, auxiliary, passage = Returned(), Returned(), Passage()
 
     def on_flat_list(arrays: list[Any]) -> Any:
-        out = fun(*treedef.unflatten(filled(leaves, positions, arrays)), **kwargs)
+        out = fun(*passage.unflatten(treedef, filled(leaves, positions, arrays)), **kwargs)
         out, aux = split_aux(out, fun) if has_aux else (out, None)
         outs, carried = returned.put(out, is_inexact_array)
         _, of_aux = auxiliary.put(aux, lambda _: False)
@@ -116,6 +117,7 @@ def filter_vjp(fun: Any, *primals: Any, has_aux: bool = False, **kwargs: Any) ->
     outs, vjp, (carried, of_aux) = jax.vjp(
         on_flat_list, [leaves[i] for i in positions], has_aux=True
     )
+    passage.finish()
     pull = _Pullback(vjp, Given(treedef, leaves, is_inexact_array), returned)
     out = returned.get(outs, carried)
     return (out, pull, auxiliary.get((), of_aux)) if has_aux else (out, pull)
