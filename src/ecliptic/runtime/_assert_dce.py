@@ -38,9 +38,10 @@ def assert_dce(x: _T, msg: str, *, on_error: OnError = "default") -> _T:
 
         >>> import ecliptic as ec
         >>> import jax.numpy as jnp
+        >>> from ecliptic.runtime import assert_dce
         >>> @ec.filter_jit
         ... def double(x):
-        ...     square = ec.runtime.assert_dce(x**2, "the square is computed")
+        ...     square = assert_dce(x**2, "the square is computed")
         ...     return 2 * x, square.shape
         >>> double(jnp.ones(3))[1]
         (3,)

@@ -67,9 +67,10 @@ def error_if(x: _T, pred: Bool[ArrayLike, "..."], msg: str, *, on_error: OnError
 
         >>> import ecliptic as ec
         >>> import jax.numpy as jnp
+        >>> from ecliptic.runtime import error_if
         >>> @ec.filter_jit
         ... def root(x):
-        ...     x = ec.error_if(x, x < 0, "there is no real root of a negative number")
+        ...     x = error_if(x, x < 0, "there is no real root of a negative number")
         ...     return jnp.sqrt(x)
         >>> print(root(jnp.array(4.0)))
         2.0
@@ -119,10 +120,11 @@ def branched_error_if(
 
         >>> import ecliptic as ec
         >>> import jax.numpy as jnp
+        >>> from ecliptic.runtime import branched_error_if
         >>> @ec.filter_jit
         ... def inside(x):
         ...     far = jnp.abs(x) > 1
-        ...     return ec.branched_error_if(x, far, (x > 0).astype(int), ["too low", "too high"])
+        ...     return branched_error_if(x, far, (x > 0).astype(int), ["too low", "too high"])
         >>> try:
         ...     inside(jnp.array(3.0))
         ... except ec.errors.RuntimeCheckError as error:

@@ -49,10 +49,11 @@ def on_error(mode: OnError) -> Iterator[None]:
 
         >>> import ecliptic as ec
         >>> import jax.numpy as jnp
+        >>> from ecliptic.runtime import error_if, on_error
         >>> @ec.filter_jit
         ... def root(x):
-        ...     return jnp.sqrt(ec.error_if(x, x < 0, "negative"))
-        >>> with ec.runtime.on_error("off"):
+        ...     return jnp.sqrt(error_if(x, x < 0, "negative"))
+        >>> with on_error("off"):
         ...     print(root(jnp.array(-1.0)))
         nan
     """

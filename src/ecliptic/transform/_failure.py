@@ -161,11 +161,12 @@ def converted_errors() -> Iterator[None]:
         >>> import ecliptic as ec
         >>> import jax
         >>> import jax.numpy as jnp
+        >>> from ecliptic.runtime import converted_errors, error_if
         >>> @jax.jit
         ... def root(x):
-        ...     return jnp.sqrt(ec.error_if(x, x < 0, "negative"))
+        ...     return jnp.sqrt(error_if(x, x < 0, "negative"))
         >>> try:
-        ...     with ec.runtime.converted_errors():
+        ...     with converted_errors():
         ...         root(-1.0).block_until_ready()
         ... except ec.errors.RuntimeCheckError as error:
         ...     print(str(error).splitlines()[0])

@@ -149,7 +149,8 @@ def test_the_error_says_where_the_check_stands():
     with pytest.raises(RuntimeCheckError) as info:
         ec.filter_jit(total)(BAD)
     *_, first, first_code, second, second_code = str(info.value).splitlines()
-    assert first.startswith(f'  File "{__file__}", line ') and first.endswith("in total")
+    assert first.startswith(f'  File "{__file__}", line ')
+    assert first.endswith("in total")
     assert first_code == "    return jnp.sum(positive(x) ** 2)"
     assert second.endswith("in positive")
     assert second_code == "    return error_if(x, x <= 0, message)"
