@@ -84,7 +84,8 @@ def _each(value: Any, change: Callable[[Any], Any]) -> Any:
         items = [_each(item, change) for item in value]
         if all(new is old for new, old in zip(items, value, strict=True)):
             return value
-        return value._make(items) if hasattr(value, "_make") else type(value)(items)
+        named = getattr(value, "_make", None)
+        return type(value)(items) if named is None else named(items)
     return value
 
 

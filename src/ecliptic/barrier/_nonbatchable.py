@@ -79,8 +79,8 @@ def nonbatchable(
             )
         return (
             f"Unexpected batch tracer. {called} cannot be vmap'd, and {where} has another value "
-            "for each element of a batch. Map over the rest with `in_axes=None` for it, or loop with "
-            "`jax.lax.map`."
+            "for each element of a batch. Map over the rest with `in_axes=None` for it, or loop "
+            "with `jax.lax.map`."
         )
 
     return mark(nonbatchable_p, x, message, allow_constant_across_batch=allow_constant_across_batch)

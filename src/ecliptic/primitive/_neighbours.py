@@ -60,8 +60,8 @@ def nextafter(x: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
 
     Returns:
         For each element the least number of its dtype that is greater, subnormal numbers apart:
-        after zero comes the smallest normal number. Infinity and NaN stay as they are, and the
-        greatest number is followed by infinity, or by itself if its dtype has none.
+        after zero comes the smallest normal number. NaN stays as it is. The greatest number is
+        followed by infinity, or by itself if its dtype has none, and infinity by itself.
 
     Raises:
         ArgumentError: if the numbers are not floating.
