@@ -78,9 +78,23 @@ class AdaptivePool(Module):
                     f"`{name}` was made with target_shape={self.target_shape}, but x of shape "
                     f"{x.shape} has only {size} elements along axis {axis} for {target} windows."
                 )
+        if self.operation is jnp.mean and _divides(x.shape[1:], self.target_shape):
+            return _mean(x, self.target_shape)
         for axis, target in enumerate(self.target_shape, 1):
             x = _pool_axis(x, axis, target, self.operation)
         return x
+
+
+def _divides(sizes: tuple[int, ...], targets: tuple[int, ...]) -> bool:
+    return all(size % target == 0 for size, target in zip(sizes, targets, strict=True))
+
+
+def _mean(x: Array, targets: tuple[int, ...]) -> Array:
+    """The mean over all axes at once, where all windows are equal: one reduction for many."""
+    shape = [x.shape[0]]
+    for size, target in zip(x.shape[1:], targets, strict=True):
+        shape += [target, size // target]
+    return jnp.mean(x.reshape(shape), axis=tuple(range(2, len(shape), 2)))
 
 
 def _pool_axis(x: Array, axis: int, target: int, operation: Callable[..., Any]) -> Array:

@@ -151,8 +151,7 @@ class Conv(Module):
             rhs_dilation=self.dilation,
             feature_group_count=self.groups,
         )
-        y = lax.squeeze(y, (0,))
-        return y if self.bias is None else y + self.bias
+        return with_bias(lax.squeeze(y, (0,)), self.bias)
 
 
 def draw(layer: Any, dtype: Any, key: PRNGKeyArray) -> tuple[Array, Array | None]:
@@ -191,6 +190,22 @@ def promote(x: Array, weight: Array) -> tuple[Array, Array]:
         return x, weight
     dtype = jnp.result_type(x, weight)
     return x.astype(dtype), weight.astype(dtype)
+
+
+def with_bias(y: Array, bias: Array | None) -> Array:
+    """Add a bias, if there is one, that has the rank of `y`.
+
+    Args:
+        y: what to add to.
+        bias: what to add.
+
+    Returns:
+        The sum.
+    """
+    if bias is None:
+        return y
+    # The operator promotes, which is most of its cost in a trace.
+    return lax.add(y, bias) if y.dtype == bias.dtype else y + bias
 
 
 def _same(

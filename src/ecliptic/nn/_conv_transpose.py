@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, PRNGKeyArray
 
-from ecliptic.errors import LayerArgumentError
+from ecliptic.errors import LayerArgumentError, ShapeError
 from ecliptic.module import Module, field
 from ecliptic.nn._check import check_size
-from ecliptic.nn._conv import Padding, draw, promote
+from ecliptic.nn._conv import Padding, draw, promote, with_bias
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._window import (
     Pairs,
@@ -148,11 +148,13 @@ class ConvTranspose(Module):
             An array of shape `(out_channels, m1, ..., md)`.
 
         Raises:
-            ShapeError: `x` has another rank or number of channels.
+            ShapeError: `x` has another rank or number of channels, or the padding leaves nothing.
         """
-        x = check_example(x, self.num_spatial_dims, self.in_channels, type(self).__name__)
+        name = type(self).__name__
+        x = check_example(x, self.num_spatial_dims, self.in_channels, name)
         x, weight = promote(x, self.weight)
         padding = self._padding()
+        _check_rest(x.shape, spans(self.kernel_size, self.dilation), self.stride, padding, name)
         if self.padding_mode == "CIRCULAR":
             x, padding = _wrap(x, padding, self.stride)
         y = lax.conv_general_dilated(
@@ -164,8 +166,7 @@ class ConvTranspose(Module):
             rhs_dilation=self.dilation,
             feature_group_count=self.groups,
         )
-        y = lax.squeeze(y, (0,))
-        return y if self.bias is None else y + self.bias
+        return with_bias(lax.squeeze(y, (0,)), self.bias)
 
     def _padding(self) -> Pairs:
         """The padding of the convolution that computes this one."""
@@ -212,6 +213,23 @@ def _check_together(layer: ConvTranspose, name: str) -> None:
                 f"`{name}` got padding_mode='CIRCULAR' and output_padding={layer.output_padding}, "
                 "but along a circle the size of the output is the size of the input times the "
                 "stride: use output_padding=0."
+            )
+
+
+def _check_rest(
+    shape: tuple[int, ...],
+    window: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: Pairs,
+    name: str,
+) -> None:
+    sizes = zip(shape[1:], window, stride, padding, strict=True)
+    for axis, (size, span, step, (low, high)) in enumerate(sizes, 1):
+        # Sizes may be symbols, which are not compared.
+        if isinstance(size, int) and size and (size - 1) * step + 1 + low + high < span:
+            raise ShapeError(
+                f"`{name}` leaves no element of axis {axis} of x of shape {shape}: its padding "
+                "cuts off the whole output. Use a smaller padding."
             )
 
 

@@ -1,16 +1,16 @@
 """`Pool`: a binary operation over windows, and its mean and maximum."""
 
-import itertools
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.module import Module, field
+from ecliptic.nn._reduce import Window, reduce_windows
 from ecliptic.nn._window import (
     Pairs,
     check_at_least,
@@ -33,8 +33,8 @@ class Pool(Module):
         init: where the reduction of a window starts, and the value of the padding: the identity of
             `operation`, for instance `0` for a sum. It is a leaf of the tree, as `operation` is.
         operation: an associative function of two scalars, for instance `jax.lax.add`. The sums,
-            maxima and minima of `jax.lax` and `jax.numpy` are fastest; for all others the program
-            holds one step for each position of the window.
+            maxima and minima of `jax.lax` and `jax.numpy` are known; for all other operations the
+            program holds one step for each position of the window.
         num_spatial_dims: the number of spatial axes.
         kernel_size: the size of the window, an integer for all axes or one for each.
         stride: how far the window moves, for all axes or for each. Other libraries take
@@ -103,50 +103,8 @@ class Pool(Module):
         padding = self.padding
         if self.use_ceil:
             padding = _extended(x.shape[1:], self.kernel_size, self.stride, padding)
-        window = _Window((1, *self.kernel_size), (1, *self.stride), ((0, 0), *padding))
-        known = next((row for row in _KNOWN if self.operation in row.operations), None)
-        if known is None:
-            return _fold(x, self.init, self.operation, window)
-        return _reduce(x, self.init, known, window)
-
-
-class _Window(NamedTuple):
-    """A window over all axes, that of the channels included."""
-
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: Pairs
-
-
-class _Known(NamedTuple):
-    """An operation for which JAX has a primitive with derivatives.
-
-    JAX takes that primitive where the start is the very identity of the operation, in the dtype of
-    the operand. A Python number stands for it in every dtype.
-    """
-
-    operations: tuple[Any, ...]
-    number: float
-    identity: Callable[[np.dtype[Any]], Any]
-
-
-def _lowest(dtype: np.dtype[Any]) -> Any:
-    if jnp.issubdtype(dtype, jnp.bool_):
-        return False
-    return jnp.iinfo(dtype).min if jnp.issubdtype(dtype, jnp.integer) else -np.inf
-
-
-def _highest(dtype: np.dtype[Any]) -> Any:
-    if jnp.issubdtype(dtype, jnp.bool_):
-        return True
-    return jnp.iinfo(dtype).max if jnp.issubdtype(dtype, jnp.integer) else np.inf
-
-
-_KNOWN = (
-    _Known((lax.add, jnp.add), 0, lambda dtype: 0),
-    _Known((lax.max, jnp.maximum), -np.inf, _lowest),
-    _Known((lax.min, jnp.minimum), np.inf, _highest),
-)
+        window = Window((1, *self.kernel_size), (1, *self.stride), ((0, 0), *padding))
+        return reduce_windows(x, self.init, self.operation, window)
 
 
 def _extended(
@@ -161,47 +119,6 @@ def _extended(
         left = (total - span) % step
         pairs.append((low, high + step - left if left and start < size + low else high))
     return tuple(pairs)
-
-
-def _reduce(x: Array, init: Any, known: _Known, window: _Window) -> Array:
-    identity = known.identity(x.dtype)
-    start = np.asarray(identity, x.dtype)
-    if isinstance(init, int | float) and init in (known.number, identity):
-        return lax.reduce_window(
-            x, start, known.operations[0], window.size, window.stride, window.padding
-        )
-    init = _start(init, x)
-    x = _padded(x, init, window)
-    y = lax.reduce_window(x, start, known.operations[0], window.size, window.stride, "VALID")
-    return known.operations[0](jnp.broadcast_to(init, y.shape), y)
-
-
-def _start(init: Any, x: Array) -> Array:
-    return init if isinstance(init, jax.Array) else jnp.asarray(init, x.dtype)
-
-
-def _padded(x: Array, init: Array, window: _Window) -> Array:
-    if not any(low or high for low, high in window.padding):
-        return x
-    return lax.pad(x, init, tuple((low, high, 0) for low, high in window.padding))
-
-
-def _fold(x: Array, init: Any, operation: Callable[..., Any], window: _Window) -> Array:
-    """Reduce by an operation that JAX knows nothing of, in a way that has all derivatives."""
-    init = _start(init, x)
-    x = _padded(x, init, window)
-    shape = tuple(
-        (n - k) // s + 1 for n, k, s in zip(x.shape, window.size, window.stride, strict=True)
-    )
-    # The operation is promised scalars.
-    step = jax.vmap(operation)
-    result = jnp.broadcast_to(init, shape).ravel()
-    for offset in itertools.product(*map(range, window.size)):
-        limit = tuple(
-            o + (m - 1) * s + 1 for o, m, s in zip(offset, shape, window.stride, strict=True)
-        )
-        result = step(result, lax.slice(x, offset, limit, window.stride).ravel())
-    return result.reshape(shape)
 
 
 class _AveragePool(Pool):
@@ -236,8 +153,9 @@ class _AveragePool(Pool):
         dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.result_type(float)
         # Sums of half precision would overflow and lose digits, those of integers wrap around.
         exact = jnp.float32 if dtype in (jnp.float16, jnp.bfloat16) else dtype
-        y = super().__call__(x.astype(exact)) / float(np.prod(self.kernel_size))
-        return y.astype(dtype)
+        y = super().__call__(x if x.dtype == exact else x.astype(exact))
+        y = lax.div(y, np.asarray(math.prod(self.kernel_size), exact))
+        return y if dtype == exact else y.astype(dtype)
 
 
 class _MaxPool(Pool):
@@ -252,21 +170,22 @@ class _MaxPool(Pool):
         padding: Padding = 0,
         use_ceil: bool = False,
     ):
-        super().__init__(-np.inf, lax.max, self._axes, kernel_size, stride, padding, use_ceil)
+        super().__init__(-math.inf, lax.max, self._axes, kernel_size, stride, padding, use_ceil)
 
 
 class AvgPool1d(_AveragePool):
     """The mean of windows along one axis, for inputs of shape `(channels, length)`.
 
-    The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
-    the kernel, zeros of the padding included.
+        The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
+        the kernel, zeros of the padding included.
 
-    !!! Example
+        !!! Example
 
-        >>> import jax.numpy as jnp
-        >>> from ecliptic import nn
-        >>> nn.AvgPool1d(2, 2)(jnp.array([[1.0, 2.0, 3.0, 4.0]]))
-        Array([[1.5, 3.5]], dtype=float32)
+            >>> import jax.numpy as jnp
+    import numpy as np
+            >>> from ecliptic import nn
+            >>> nn.AvgPool1d(2, 2)(jnp.array([[1.0, 2.0, 3.0, 4.0]]))
+            Array([[1.5, 3.5]], dtype=float32)
     """
 
     _axes = 1
@@ -275,15 +194,16 @@ class AvgPool1d(_AveragePool):
 class AvgPool2d(_AveragePool):
     """The mean of windows along two axes, for inputs of shape `(channels, height, width)`.
 
-    The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
-    the kernel, zeros of the padding included.
+        The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
+        the kernel, zeros of the padding included.
 
-    !!! Example
+        !!! Example
 
-        >>> import jax.numpy as jnp
-        >>> from ecliptic import nn
-        >>> nn.AvgPool2d(2, 2)(jnp.ones((3, 8, 8))).shape
-        (3, 4, 4)
+            >>> import jax.numpy as jnp
+    import numpy as np
+            >>> from ecliptic import nn
+            >>> nn.AvgPool2d(2, 2)(jnp.ones((3, 8, 8))).shape
+            (3, 4, 4)
     """
 
     _axes = 2
@@ -292,15 +212,16 @@ class AvgPool2d(_AveragePool):
 class AvgPool3d(_AveragePool):
     """The mean of windows along three axes, for inputs of shape `(channels, depth, height, width)`.
 
-    The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
-    the kernel, zeros of the padding included.
+        The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
+        the kernel, zeros of the padding included.
 
-    !!! Example
+        !!! Example
 
-        >>> import jax.numpy as jnp
-        >>> from ecliptic import nn
-        >>> nn.AvgPool3d(2, 2)(jnp.ones((3, 4, 4, 4))).shape
-        (3, 2, 2, 2)
+            >>> import jax.numpy as jnp
+    import numpy as np
+            >>> from ecliptic import nn
+            >>> nn.AvgPool3d(2, 2)(jnp.ones((3, 4, 4, 4))).shape
+            (3, 2, 2, 2)
     """
 
     _axes = 3
@@ -309,14 +230,15 @@ class AvgPool3d(_AveragePool):
 class MaxPool1d(_MaxPool):
     """The maximum of windows along one axis, for inputs of shape `(channels, length)`.
 
-    The arguments are those of `Pool` after the third. The padding is never the maximum.
+        The arguments are those of `Pool` after the third. The padding is never the maximum.
 
-    !!! Example
+        !!! Example
 
-        >>> import jax.numpy as jnp
-        >>> from ecliptic import nn
-        >>> nn.MaxPool1d(2, 2, use_ceil=True)(jnp.array([[1.0, 2.0, 3.0, 4.0, 5.0]]))
-        Array([[2., 4., 5.]], dtype=float32)
+            >>> import jax.numpy as jnp
+    import numpy as np
+            >>> from ecliptic import nn
+            >>> nn.MaxPool1d(2, 2, use_ceil=True)(jnp.array([[1.0, 2.0, 3.0, 4.0, 5.0]]))
+            Array([[2., 4., 5.]], dtype=float32)
     """
 
     _axes = 1
@@ -325,14 +247,15 @@ class MaxPool1d(_MaxPool):
 class MaxPool2d(_MaxPool):
     """The maximum of windows along two axes, for inputs of shape `(channels, height, width)`.
 
-    The arguments are those of `Pool` after the third. The padding is never the maximum.
+        The arguments are those of `Pool` after the third. The padding is never the maximum.
 
-    !!! Example
+        !!! Example
 
-        >>> import jax.numpy as jnp
-        >>> from ecliptic import nn
-        >>> nn.MaxPool2d(3, 2, padding=1)(jnp.ones((3, 8, 8))).shape
-        (3, 4, 4)
+            >>> import jax.numpy as jnp
+    import numpy as np
+            >>> from ecliptic import nn
+            >>> nn.MaxPool2d(3, 2, padding=1)(jnp.ones((3, 8, 8))).shape
+            (3, 4, 4)
     """
 
     _axes = 2
@@ -341,15 +264,16 @@ class MaxPool2d(_MaxPool):
 class MaxPool3d(_MaxPool):
     """The maximum of windows along three axes.
 
-    Inputs have shape `(channels, depth, height, width)`. The arguments are those of `Pool` after
-    the third. The padding is never the maximum.
+        Inputs have shape `(channels, depth, height, width)`. The arguments are those of `Pool` after
+        the third. The padding is never the maximum.
 
-    !!! Example
+        !!! Example
 
-        >>> import jax.numpy as jnp
-        >>> from ecliptic import nn
-        >>> nn.MaxPool3d(2, 2)(jnp.ones((3, 4, 4, 4))).shape
-        (3, 2, 2, 2)
+            >>> import jax.numpy as jnp
+    import numpy as np
+            >>> from ecliptic import nn
+            >>> nn.MaxPool3d(2, 2)(jnp.ones((3, 4, 4, 4))).shape
+            (3, 2, 2, 2)
     """
 
     _axes = 3
