@@ -176,16 +176,15 @@ class _MaxPool(Pool):
 class AvgPool1d(_AveragePool):
     """The mean of windows along one axis, for inputs of shape `(channels, length)`.
 
-        The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
-        the kernel, zeros of the padding included.
+    The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
+    the kernel, zeros of the padding included.
 
-        !!! Example
+    !!! Example
 
-            >>> import jax.numpy as jnp
-    import numpy as np
-            >>> from ecliptic import nn
-            >>> nn.AvgPool1d(2, 2)(jnp.array([[1.0, 2.0, 3.0, 4.0]]))
-            Array([[1.5, 3.5]], dtype=float32)
+        >>> import jax.numpy as jnp
+        >>> from ecliptic import nn
+        >>> nn.AvgPool1d(2, 2)(jnp.array([[1.0, 2.0, 3.0, 4.0]]))
+        Array([[1.5, 3.5]], dtype=float32)
     """
 
     _axes = 1
@@ -194,16 +193,15 @@ class AvgPool1d(_AveragePool):
 class AvgPool2d(_AveragePool):
     """The mean of windows along two axes, for inputs of shape `(channels, height, width)`.
 
-        The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
-        the kernel, zeros of the padding included.
+    The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
+    the kernel, zeros of the padding included.
 
-        !!! Example
+    !!! Example
 
-            >>> import jax.numpy as jnp
-    import numpy as np
-            >>> from ecliptic import nn
-            >>> nn.AvgPool2d(2, 2)(jnp.ones((3, 8, 8))).shape
-            (3, 4, 4)
+        >>> import jax.numpy as jnp
+        >>> from ecliptic import nn
+        >>> nn.AvgPool2d(2, 2)(jnp.ones((3, 8, 8))).shape
+        (3, 4, 4)
     """
 
     _axes = 2
@@ -212,16 +210,15 @@ class AvgPool2d(_AveragePool):
 class AvgPool3d(_AveragePool):
     """The mean of windows along three axes, for inputs of shape `(channels, depth, height, width)`.
 
-        The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
-        the kernel, zeros of the padding included.
+    The arguments are those of `Pool` after the third. The sum of a window is divided by the size of
+    the kernel, zeros of the padding included.
 
-        !!! Example
+    !!! Example
 
-            >>> import jax.numpy as jnp
-    import numpy as np
-            >>> from ecliptic import nn
-            >>> nn.AvgPool3d(2, 2)(jnp.ones((3, 4, 4, 4))).shape
-            (3, 2, 2, 2)
+        >>> import jax.numpy as jnp
+        >>> from ecliptic import nn
+        >>> nn.AvgPool3d(2, 2)(jnp.ones((3, 4, 4, 4))).shape
+        (3, 2, 2, 2)
     """
 
     _axes = 3
@@ -230,15 +227,14 @@ class AvgPool3d(_AveragePool):
 class MaxPool1d(_MaxPool):
     """The maximum of windows along one axis, for inputs of shape `(channels, length)`.
 
-        The arguments are those of `Pool` after the third. The padding is never the maximum.
+    The arguments are those of `Pool` after the third. The padding is never the maximum.
 
-        !!! Example
+    !!! Example
 
-            >>> import jax.numpy as jnp
-    import numpy as np
-            >>> from ecliptic import nn
-            >>> nn.MaxPool1d(2, 2, use_ceil=True)(jnp.array([[1.0, 2.0, 3.0, 4.0, 5.0]]))
-            Array([[2., 4., 5.]], dtype=float32)
+        >>> import jax.numpy as jnp
+        >>> from ecliptic import nn
+        >>> nn.MaxPool1d(2, 2, use_ceil=True)(jnp.array([[1.0, 2.0, 3.0, 4.0, 5.0]]))
+        Array([[2., 4., 5.]], dtype=float32)
     """
 
     _axes = 1
@@ -247,15 +243,14 @@ class MaxPool1d(_MaxPool):
 class MaxPool2d(_MaxPool):
     """The maximum of windows along two axes, for inputs of shape `(channels, height, width)`.
 
-        The arguments are those of `Pool` after the third. The padding is never the maximum.
+    The arguments are those of `Pool` after the third. The padding is never the maximum.
 
-        !!! Example
+    !!! Example
 
-            >>> import jax.numpy as jnp
-    import numpy as np
-            >>> from ecliptic import nn
-            >>> nn.MaxPool2d(3, 2, padding=1)(jnp.ones((3, 8, 8))).shape
-            (3, 4, 4)
+        >>> import jax.numpy as jnp
+        >>> from ecliptic import nn
+        >>> nn.MaxPool2d(3, 2, padding=1)(jnp.ones((3, 8, 8))).shape
+        (3, 4, 4)
     """
 
     _axes = 2
@@ -264,16 +259,15 @@ class MaxPool2d(_MaxPool):
 class MaxPool3d(_MaxPool):
     """The maximum of windows along three axes.
 
-        Inputs have shape `(channels, depth, height, width)`. The arguments are those of `Pool` after
-        the third. The padding is never the maximum.
+    Inputs have shape `(channels, depth, height, width)`. The arguments are those of `Pool` after
+    the third. The padding is never the maximum.
 
-        !!! Example
+    !!! Example
 
-            >>> import jax.numpy as jnp
-    import numpy as np
-            >>> from ecliptic import nn
-            >>> nn.MaxPool3d(2, 2)(jnp.ones((3, 4, 4, 4))).shape
-            (3, 2, 2, 2)
+        >>> import jax.numpy as jnp
+        >>> from ecliptic import nn
+        >>> nn.MaxPool3d(2, 2)(jnp.ones((3, 4, 4, 4))).shape
+        (3, 2, 2, 2)
     """
 
     _axes = 3

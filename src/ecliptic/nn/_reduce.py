@@ -85,7 +85,10 @@ def reduce_windows(x: Array, init: Any, operation: Callable[..., Any], window: W
     Returns:
         An array of the dtype of `x`.
     """
-    known = next((row for row in _KNOWN if operation in row.operations), None)
+    known = next(
+        (row for row in _KNOWN if any(operation is one for one in row.operations)),
+        None,
+    )
     if known is None:
         return _fold(x, init, operation, window)
     identity = known.identity(x.dtype)
