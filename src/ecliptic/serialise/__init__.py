@@ -8,6 +8,7 @@ from ecliptic.serialise._leaf import (
     default_serialise_filter_spec,
 )
 from ecliptic.serialise._load import FileMetadata, load, load_metadata
+from ecliptic.serialise._onnx import to_onnx
 from ecliptic.serialise._report import Difference, LoadReport, Renaming
 from ecliptic.serialise._save import save
 from ecliptic.serialise._state_dict import from_state_dict, to_state_dict
@@ -30,6 +31,7 @@ __all__ = [
     "load_metadata",
     "register_torch_rule",
     "save",
+    "to_onnx",
     "to_state_dict",
     "tree_deserialise_leaves",
     "tree_serialise_leaves",
