@@ -25,7 +25,7 @@ def test_the_inputs_are_the_arrays_by_path_and_the_rest_is_fixed():
     def fn(tree, name, *, scale):
         return {"out": tree["x"] * scale, "name": name}
 
-    model = to_onnx(fn)({"x": jnp.ones(2), "n": 3}, "name", scale=jax.ShapeDtypeStruct((), float))
+    model = to_onnx(fn)({"x": jnp.ones(2), "n": 3}, "name", scale=jax.ShapeDtypeStruct((), "f4"))
     assert model.input_names == ["arg0['x']", "scale"]
     assert [(x.shape, x.dtype) for x in model.inputs] == [((2,), jnp.float32), ((), jnp.float32)]
     assert tree_equal(model.fn(jnp.ones(2), jnp.array(3.0)), (jnp.full(2, 3.0),))
