@@ -227,6 +227,9 @@ def _batch(data: Any, args: Any, dims: Any, *, program: Program, out: Any) -> An
             "They are called one after the other in a loop: use `jax.lax.map`."
         )
     dims = dims[len(args) - len(arrays) :]
+    if all(d is None for d in dims):
+        # JAX asks here for what is the same for all elements, too.
+        return _bind(program, index, arrays), [None] * len(out)
     arrays = [
         x if d is None else jax.numpy.moveaxis(x, d, 0) for x, d in zip(arrays, dims, strict=True)
     ]

@@ -16,12 +16,12 @@ def _batch(args: Any, dims: Any, *, msg: str, allow_constant_across_batch: bool)
     if not allow_constant_across_batch:
         raise NonBatchableError(msg)
     x = jnp.moveaxis(x, dim, 0)
-    one = x[0]
-    differs = x != one
+    first = x[:1]
+    differs = x != first
     if jnp.issubdtype(x.dtype, jnp.inexact):
-        differs &= ~(jnp.isnan(x) & jnp.isnan(one))
+        differs &= ~(jnp.isnan(x) & jnp.isnan(first))
     # (Through here again: there may be another batch around.)
-    return nonbatchable_p.bind(error_if(one, jnp.any(differs), msg), **params), None
+    return nonbatchable_p.bind(error_if(x[0], jnp.any(differs), msg), **params), None
 
 
 nonbatchable_p: Any = identity("nonbatchable", batch=_batch)

@@ -112,6 +112,10 @@ def _make(rules: _Rules) -> Any:
         return list(rules.impl(*args, **params))
 
     def batch(data: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        if all(d is None for d in dims):
+            # JAX asks here for what is the same for all elements, too.
+            out = primitive.bind(*args, **params)
+            return out, [None] * len(out)
         way = _Batch(tuple(d is not None for d in dims), data.name, data.spmd_name)
         if way not in batched:
             batched[way] = _make(_batched(rules, way))

@@ -91,7 +91,7 @@ def test_keys_pass():
 
 def test_the_weights_of_a_module_are_differentiated():
     layer = ec.nn.Linear(2, 3, key=jax.random.key(0))
-    loss = lambda m: jnp.sum(m(X) ** 2)  # noqa: E731
+    loss = lambda m: jnp.sum(m(X) ** 2)
     got = ec.filter_grad(loss)(noinline(layer)).__wrapped__
     same(got.weight, ec.filter_grad(loss)(layer).weight)
 

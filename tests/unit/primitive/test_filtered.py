@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+from jax.extend.core import Primitive  # noqa: TID251 - as authors of libraries do
+from jax.interpreters import ad, batching, mlir  # noqa: TID251
 
 from ecliptic import _jax
 from ecliptic.errors import ArgumentError, RuleError
@@ -55,7 +55,7 @@ def weigh():
 
     @filter_primitive_transpose
     def transpose(inputs, cts):
-        tree, factor, label = inputs
+        tree, factor, _ = inputs
         seen["cts"] = cts
         name, other = ("x", "y") if _jax.is_undefined_primal(tree["x"]) else ("y", "x")
         assert not _jax.is_undefined_primal(tree[other])
@@ -143,7 +143,7 @@ def test_cotangents_have_the_structure_of_the_output(weigh):
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0), (1, 0), (1, None)])
 def test_it_is_batched(weigh, axes):
     args = [jnp.arange(4.0).reshape(2, 2) + 1 if a is not None else Y for a in axes]
-    f = lambda x, y: weigh({"x": x, "y": y}, 2, "a")["out"]  # noqa: E731
+    f = lambda x, y: weigh({"x": x, "y": y}, 2, "a")["out"]
     expected = jax.vmap(lambda x, y: 2 * x * y, axes)(*args)
     assert np.array_equal(jax.vmap(f, axes)(*args), expected)
     assert seen["axes"] == ({"x": axes[0], "y": axes[1]}, None, None)

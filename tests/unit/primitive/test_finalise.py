@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.extend.core import Primitive
-from jax.interpreters import mlir
+from jax.extend.core import Primitive  # noqa: TID251 - as authors of libraries do
+from jax.interpreters import mlir  # noqa: TID251
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
@@ -69,7 +69,7 @@ def _while(x):
 
 def _sharded(x):
     mesh = jax.make_mesh((2,), ("i",), axis_types=(AxisType.Auto,), devices=jax.devices()[:2])
-    f = lambda x: double(x) + jax.lax.psum(x, "i")  # noqa: E731
+    f = lambda x: double(x) + jax.lax.psum(x, "i")
     return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i")))(x)
 
 
@@ -167,7 +167,7 @@ def test_the_shape_of_the_output_can_be_had():
 
 
 def test_a_program_without_a_place_for_constants_is_refused():
-    from ecliptic.primitive import _finalise  # noqa: PLC0415
+    from ecliptic.primitive import _finalise
 
     program = jax.make_jaxpr(nested)(X)
     with pytest.raises(RuleError, match="`strange` cannot be finalised.*no place for these"):

@@ -19,7 +19,8 @@ def _in_order(dtype):
     """Numbers of a small type in order, subnormal ones left out."""
     info = jnp.finfo(dtype)
     patterns = np.arange(2**info.bits, dtype=f"uint{info.bits}").view(dtype)
-    values = patterns.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        values = patterns.astype(np.float64)
     kept = ~np.isnan(values) & ((values == 0) | (np.abs(values) >= float(info.smallest_normal)))
     return np.unique(values[kept] + 0.0)
 

@@ -81,7 +81,7 @@ class TestBatch:
 
             def along(g, wrt=wrt, tangents=tangents):
                 some = [args[i] for i in wrt]
-                fill = lambda s: [s[wrt.index(i)] if i in wrt else a for i, a in enumerate(args)]  # noqa: E731
+                fill = lambda s: [s[wrt.index(i)] if i in wrt else a for i, a in enumerate(args)]
                 return jax.jvp(
                     lambda *s: jax.vmap(g, axes)(*fill(s)), some, [tangents[i] for i in wrt]
                 )
@@ -122,11 +122,23 @@ def test_a_batch_of_batches(axes):
     y = X if axes[1][1] is None else jnp.arange(4.0).reshape(2, 2)
     if outer[0] == 1:
         x = jnp.moveaxis(x, 0, 1)
-    nest = lambda g: jax.vmap(jax.vmap(g, inner), outer)  # noqa: E731
+    nest = lambda g: jax.vmap(jax.vmap(g, inner), outer)
     same(nest(f)(x, y), nest(plain)(x, y))
-    loss = lambda g: lambda x, y: sum(jnp.sum(a**2) for a in nest(g)(x, y))  # noqa: E731
+    loss = lambda g: lambda x, y: sum(jnp.sum(a**2) for a in nest(g)(x, y))
     same(jax.grad(loss(f), (0, 1))(x, y), jax.grad(loss(plain), (0, 1))(x, y))
     assert "scaled" not in str(finalise_make_jaxpr(nest(f))(x, y))
+
+
+def test_what_is_the_same_for_all_elements_is_not_batched():
+    def both(x):
+        return f(X[0], Y[0])[0], f(x, Y[0])[0]
+
+    same(jax.vmap(both, out_axes=(None, 0))(X)[0], plain(X[0], Y[0])[0])
+
+
+def test_second_derivatives():
+    loss = lambda g: lambda x: jnp.sum(jnp.sin(g(x, x)[0])) + g(x, x)[1]
+    same(jax.hessian(loss(f))(X[0]), jax.hessian(loss(plain))(X[0]))
 
 
 def test_it_runs_inside_of_a_scan():
