@@ -39,7 +39,7 @@ def _conv_transpose(layer: ConvTranspose, weights: Weights) -> dict[str, Any]:
     inputs, outputs, *kernel = weight.shape
     weight = weight.reshape(layer.groups, inputs // layer.groups, outputs, *kernel)
     weight = weight.swapaxes(1, 2).reshape(layer.groups * outputs, -1, *kernel)
-    return {"weight": np.flip(weight, range(2, weight.ndim)), **_bias(layer, weights)}
+    return {"weight": np.flip(weight, tuple(range(2, weight.ndim))), **_bias(layer, weights)}
 
 
 def _gru_cell(layer: GRUCell, weights: Weights) -> dict[str, Any]:

@@ -186,7 +186,7 @@ class Container:
         raw = bytes(self._bytes(8, length))
         try:
             header = json.loads(raw)
-            metadata = header.pop("__metadata__", {})
+            metadata = dict(header.pop("__metadata__", {}).items())
             entries = {name: _entry(value, 8 + length) for name, value in header.items()}
             info = json.loads(metadata[_KEY]) if _KEY in metadata else {}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -57,9 +57,11 @@ def written_beside(path: Path) -> Iterator[Path]:
     beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         with open(beside, "xb") as f:
-            if path.exists():
-                beside.chmod(stat.S_IMODE(path.stat().st_mode))
-            yield beside
+            mode = (path if path.exists() else beside).stat().st_mode
+        yield beside
+        # Opened anew: whoever wrote it may have put another file there.
+        with open(beside, "r+b") as f:
+            beside.chmod(stat.S_IMODE(mode))
             os.fsync(f.fileno())
         beside.replace(path)
     except BaseException:

@@ -5,6 +5,7 @@ NumPy writes the extended dtypes (`bfloat16`, `float8_*`, `int4`, …) as raw by
 the dtype of the skeleton says what they were. A typed PRNG key is written as its key data.
 """
 
+import math
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
@@ -150,10 +151,10 @@ def is_written(x: Any) -> bool:
 
 def is_key(x: Any) -> bool:
     """Whether a leaf is an array of typed PRNG keys, or the shape of one."""
-    dtype: Any = getattr(x, "dtype", None)
-    # NumPy's own are no keys, and `issubdtype` is slow.
-    own = dtype is None or isinstance(dtype, np.dtype)
-    return not own and bool(jnp.issubdtype(dtype, jax.dtypes.prng_key))
+    # NumPy's own dtypes are no keys, and `issubdtype` is slow.
+    if not hasattr(x, "dtype") or isinstance(x.dtype, np.dtype):
+        return False
+    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def _cannot_rebuild(x: Any) -> SerialisationError:
@@ -190,10 +191,15 @@ class _Readable:
 
 
 def _read(f: SupportsReadSeek[bytes]) -> np.ndarray:
-    source: Any = _Readable(f)
+    source = _Readable(f)
     try:
-        return np.lib.format.read_array(source, allow_pickle=False)
-    except ValueError as error:
+        shape, fortran, dtype = _read_header(source)
+        if dtype.hasobject:
+            raise ValueError("it holds pickled objects")
+        data = _read_bytes(source, math.prod(shape) * dtype.itemsize)
+    except Exception as error:
+        if isinstance(error, OSError | SerialisationError):
+            raise
         if source.used == 0:
             raise SerialisationError(
                 "the file ends before it: the file holds fewer leaves than `like`."
@@ -202,7 +208,32 @@ def _read(f: SupportsReadSeek[bytes]) -> np.ndarray:
             f"the file holds no array there that can be read without unpickling ({error}). It was "
             "written by another function or from another structure, or it is damaged."
         ) from error
+    if not dtype.itemsize:
+        return np.zeros(shape, dtype)
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
+
+def _read_header(source: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(source)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(source)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(source)
+    raise ValueError(f"version {version} of the `.npy` format")
+
+
+def _read_bytes(source: _Readable, size: int) -> bytearray:
+    # Piece by piece: a damaged header may ask for more memory than there is.
+    data = bytearray()
+    while len(data) < size:
+        piece = source.read(min(size - len(data), _PIECE))
+        if not piece:
+            raise ValueError(f"{size} bytes of numbers are announced, and {len(data)} are there")
+        data += piece
+    return data
+
+
+_PIECE = 1 << 24
 
 # What `numpy.dtype.isbuiltin` is for the dtypes of other packages, those of JAX's among them.
 EXTENDED = 2
