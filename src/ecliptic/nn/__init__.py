@@ -22,7 +22,7 @@ from ecliptic.nn._dropout import Dropout
 from ecliptic.nn._embedding import Embedding
 from ecliptic.nn._group_norm import GroupNorm
 from ecliptic.nn._identity import Identity
-from ecliptic.nn._inference import inference_mode
+from ecliptic.nn._inference import inference_flags, inference_mode
 from ecliptic.nn._lambda import Lambda
 from ecliptic.nn._layer_norm import LayerNorm
 from ecliptic.nn._linear import Linear
@@ -86,6 +86,7 @@ __all__ = [
     "StatefulLayer",
     "WeightNorm",
     "delete_init_state",
+    "inference_flags",
     "inference_mode",
     "make_with_state",
 ]

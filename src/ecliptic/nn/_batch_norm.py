@@ -26,10 +26,6 @@ from ecliptic.nn._random import default_dtype
 from ecliptic.nn._stateful import StatefulLayer
 from ecliptic.state import State, StateIndex
 
-_HOW_TO_MAP = (
-    "`jax.vmap(model, axis_name={name!r}, in_axes=(0, None), out_axes=(0, None))(x, state)`"
-)
-
 
 class _Moments(NamedTuple):
     """A mean and a variance of each channel."""
@@ -217,7 +213,7 @@ class BatchNorm(StatefulLayer):
         try:
             mean = lax.pmean(jnp.mean(x, axes), self.axis_name)
         except NameError as error:
-            raise self._no_axis(error) from error
+            raise self._no_axis() from error
         centred = x - jnp.expand_dims(mean, axes)
         return _Moments(mean, lax.pmean(jnp.mean(squares(centred), axes), self.axis_name))
 
@@ -256,23 +252,44 @@ class BatchNorm(StatefulLayer):
     def _wrong_shape(self, shape: tuple[int, ...]) -> ShapeError:
         hint = ""
         if len(shape) > 1:
-            how = _HOW_TO_MAP.format(name=self.axis_name)
             hint = (
                 " The channels come first, and a layer acts on one example at a time. For a batch, "
-                f"did you mean `jax.vmap`, as in {how}?"
+                f"did you mean `jax.vmap`, as in {_how_to_map(self.axis_name)}?"
             )
         return ShapeError(
             f"{self._named()} was made with input_size={self.input_size} and acts on x of shape "
             f"({self.input_size}, ...); got x of shape {shape}.{hint}"
         )
 
-    def _no_axis(self, error: NameError) -> AxisNameError:
+    def _no_axis(self) -> AxisNameError:
+        missing = [name for name in _names(self.axis_name) if not _is_mapped(name)]
         return AxisNameError(
-            f"{self._named()} takes means over the mapped axis of the batch, axis_name="
-            f"{self.axis_name!r}, and no such axis is being mapped ({error}). Map the model over "
-            f"a batch and name the axis: {_HOW_TO_MAP.format(name=self.axis_name)}. Inference needs"
-            " no batch: switch the whole model with `inference_mode(model)`."
+            f"{self._named()} takes means over the mapped axis of the batch, with "
+            f"axis_name={self.axis_name!r}, and no axis named "
+            f"{' or '.join(map(repr, missing))} is being mapped. Map the model over a batch and "
+            f"name the axis, as in {_how_to_map(self.axis_name)}. Inference needs no batch: switch "
+            "the whole model with `inference_mode(model)`."
         )
+
+
+def _names(axis_name: Any) -> tuple[Hashable, ...]:
+    return axis_name if isinstance(axis_name, tuple) else (axis_name,)
+
+
+def _is_mapped(name: Hashable) -> bool:
+    try:
+        lax.axis_index(name)
+    except NameError:
+        return False
+    return True
+
+
+def _how_to_map(axis_name: Any) -> str:
+    """The call that maps a model and names the axis; one inside the other for several."""
+    call = "model"
+    for name in _names(axis_name):
+        call = f"jax.vmap({call}, axis_name={name!r}, in_axes=(0, None), out_axes=(0, None))"
+    return f"`{call}(x, state)`"
 
 
 def _check_momentum(momentum: Any) -> float:

@@ -2,13 +2,13 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
-from ecliptic.module import Module
+from ecliptic.module import Module, field
 from ecliptic.nn._random import split
 from ecliptic.nn._stateful import StatefulLayer
 
@@ -28,13 +28,15 @@ class Sequential(StatefulLayer):
     their own; layers with a state (see `StatefulLayer`) take it from the layer before and give it
     to the one after. A `Sequential` is a layer itself, with a state if one of its layers has one.
 
-    Indexing gives a layer, slicing a shorter `Sequential`; iteration and `len` work as for tuples.
+    Indexing gives a layer, by number or name, and slicing a shorter `Sequential`; iteration and
+    `len` work as for tuples.
 
     Args:
-        layers: the layers in order; any iterable.
+        layers: the layers in order: an iterable of them, a dict from their names to them, or an
+            iterable of such pairs.
 
     Raises:
-        LayerArgumentError: a layer cannot be called.
+        LayerArgumentError: a layer cannot be called, or two have the same name.
 
     !!! Example
 
@@ -46,12 +48,18 @@ class Sequential(StatefulLayer):
         (2,)
         >>> len(model[:2])
         2
+        >>> nn.Sequential({"map": linear, "activation": jax.nn.relu})["map"] is linear
+        True
     """
 
     layers: tuple[Callable, ...]
+    names: tuple[str, ...] | None = field(static=True, repr=False)
 
-    def __init__(self, layers: Sequence[Callable]):
-        layers = tuple(layers)
+    def __init__(
+        self,
+        layers: Sequence[Callable] | Mapping[str, Callable] | Sequence[tuple[str, Callable]],
+    ):
+        self.names, layers = _without_names(layers)
         for i, layer in enumerate(layers):
             if not callable(layer):
                 raise LayerArgumentError(
@@ -106,10 +114,20 @@ class Sequential(StatefulLayer):
                 x = layer(x, **given)
         return x if state is _ABSENT else (x, state)
 
-    def __getitem__(self, i: int | slice) -> Callable:
+    def __getitem__(self, i: int | slice | str) -> Callable:
         if isinstance(i, slice):
-            return Sequential(self.layers[i])
-        return self.layers[i]
+            names = None if self.names is None else self.names[i]
+            layers = self.layers[i]
+            return Sequential(layers if names is None else tuple(zip(names, layers, strict=True)))
+        if isinstance(i, str) and self.names is not None:
+            if i not in self.names:
+                raise LayerArgumentError(
+                    f"`Sequential` has no layer named {i!r}; its layers are {list(self.names)}."
+                )
+            i = self.names.index(i)
+        # (A name where there are none is refused by the tuple.)
+        number: Any = i
+        return self.layers[number]
 
     def __iter__(self) -> Iterator[Callable]:
         return iter(self.layers)
@@ -124,6 +142,22 @@ class Sequential(StatefulLayer):
             Whether `state` has to be given at a call.
         """
         return any([_is_stateful(layer) for layer in self.layers])
+
+
+def _without_names(layers: Any) -> tuple[tuple[str, ...] | None, tuple[Any, ...]]:
+    """Names and layers, of all that `Sequential` takes."""
+    pairs = tuple(layers.items()) if isinstance(layers, Mapping) else tuple(layers)
+    named = pairs and all(type(p) is tuple and len(p) == 2 and isinstance(p[0], str) for p in pairs)
+    if not named:
+        return None, pairs
+    names = tuple([name for name, _ in pairs])
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise LayerArgumentError(
+            f"`Sequential` got several layers of the same name: {sorted(twice)}. Give each a name "
+            "of its own, or leave out the names."
+        )
+    return names, tuple([layer for _, layer in pairs])
 
 
 def _is_stateful(layer: Any) -> bool:

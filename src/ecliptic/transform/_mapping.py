@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.tree_util import tree_leaves
+from jax.tree_util import tree_flatten_with_path, tree_leaves
 from jaxtyping import PyTree
 
 from ecliptic import _jax
@@ -149,7 +149,7 @@ class Mapping:
         if any(is_mapped_by(part, self.tag) for part in tree_leaves(leaf)):
             raise ArgumentError(
                 f"`out_axes` is None for `{side.path_of_leaf(number)}`, but that output depends on "
-                f"a mapped argument. Give it an axis."
+                f"a mapped argument. Give it an axis.{_hint(side, number)}"
             )
         shared.append(leaf)
         return _Planned(_SHARED, len(shared) - 1, None, path)
@@ -180,6 +180,12 @@ class Mapping:
                 f"may not expect this. (Partitioning, filtering and gradients put None in place of "
                 f"arrays.) Take the arrays out of the object before passing or returning it."
             )
+
+
+def _hint(side: Side, number: int) -> str:
+    """What a key on the path to a leaf knows about outputs of its kind."""
+    path = tree_flatten_with_path(side.value, is_leaf=_jax.is_vmappable)[0][number][0]
+    return "".join([getattr(key, "hint", "") for key in path])
 
 
 def _new_tag(values: list[Any], given: list[Any]) -> Any:
