@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.tree_util import tree_leaves
 from jaxtyping import PyTree
 
-from ecliptic.errors import DebugError
+from ecliptic.runtime import error_if
 from ecliptic.transform import filter_custom_vjp
 from ecliptic.tree import is_inexact_array, tree_pformat
 
@@ -22,6 +22,11 @@ def backward_nan(x: PyTree, name: str | None = None, terminate: bool = True) -> 
 
     Returns:
         `x`, unchanged.
+
+    Raises:
+        RuntimeCheckError: in the backward pass, if a cotangent is NaN and `terminate` is set. It is
+            an [`error_if`][ecliptic.runtime.error_if], so `ECLIPTIC_ON_ERROR=breakpoint` opens a
+            debugger there.
 
     !!! Example
 
@@ -54,16 +59,15 @@ def _backward(
     def show(primals: PyTree, cotangents: PyTree) -> None:
         heading = "" if name is None else f"{name}:\n"
         print(f"{heading}   primals={_text(primals)}\ncotangents={_text(cotangents)}", flush=True)
-        if terminate and any(_has_nan(leaf) for leaf in tree_leaves(cotangents)):
-            raise DebugError("Encountered NaN")
 
-    jax.debug.callback(show, x, cotangents, ordered=False)
+    jax.debug.callback(show, x, cotangents)
+    if terminate:
+        bad = [jnp.isnan(leaf).any() for leaf in tree_leaves(cotangents) if is_inexact_array(leaf)]
+        if bad:
+            where = "" if name is None else f" in the derivative of `{name}`"
+            cotangents = error_if(cotangents, jnp.stack(bad), f"Encountered NaN{where}")
     return cotangents
 
 
 def _text(tree: PyTree) -> str:
     return tree_pformat(tree, short_arrays=False)
-
-
-def _has_nan(leaf: Any) -> bool:
-    return is_inexact_array(leaf) and bool(jnp.isnan(leaf).any())

@@ -150,7 +150,7 @@ def _transformed_functions(found: list[Place], limit: int) -> Iterator[Finding]:
             continue
         if not isinstance(value, _JaxJit | types.FunctionType):
             continue
-        if not _is_function(inner) and any(map(is_array, tree_leaves(inner))):
+        if _wraps_arrays(value):
             yield Finding(
                 place.path,
                 "transformed function",
@@ -169,13 +169,19 @@ def _transformed_functions(found: list[Place], limit: int) -> Iterator[Finding]:
             )
 
 
-def _is_function(value: Any) -> bool:
-    return isinstance(value, types.FunctionType | functools.partial)
+def _wraps_arrays(value: Any) -> bool:
+    """Whether this is a function around a PyTree with arrays."""
+    inner = getattr(value, "__wrapped__", None)
+    function = isinstance(inner, types.FunctionType | functools.partial)
+    return not function and any(map(is_array, tree_leaves(inner)))
 
 
 def _captured(found: list[Place], limit: int) -> Iterator[Finding]:
     for place in found:
         if isinstance(place.value, type) or not callable(place.value):
+            continue
+        if _wraps_arrays(place.value):
+            # Said above.
             continue
         for variable, (size, what) in captured_arrays(place.value).items():
             large = size >= limit
@@ -210,7 +216,8 @@ def _not_finite(found: list[Place], limit: int) -> Iterator[Finding]:
 
 def _weak_types(found: list[Place], limit: int) -> Iterator[Finding]:
     for place in found:
-        if not place.static and isinstance(place.value, jax.Array) and place.value.weak_type:
+        weak = isinstance(place.value, jax.Array) and getattr(place.value, "weak_type", False)
+        if weak and not place.static:
             yield Finding(
                 place.path,
                 "weak type",

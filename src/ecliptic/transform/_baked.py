@@ -84,23 +84,34 @@ def _measure(value: Any, seen: set[int]) -> tuple[int, str]:
         return 0, ""
     seen.add(id(value))
     total = 0
-    for leaf in tree_leaves(value):
+    for leaf in _leaves_and_wrappers(value):
         if is_array(leaf):
             # A traced array belongs to a trace around this one, and is an argument there.
             total += 0 if isinstance(leaf, _jax.Tracer) else nbytes(leaf)
-        elif isinstance(leaf, types.FunctionType | functools.partial) or hasattr(
-            leaf, "__wrapped__"
-        ):
+        else:
             total += _of_function(leaf, seen)
     return total, f"a `{type(value).__name__}`"
 
 
+def _leaves_and_wrappers(value: Any) -> list[Any]:
+    """Leaves that may capture or be arrays; and nodes that wrap a function which is no leaf."""
+    wrappers: list[Any] = []
+
+    def visit(node: Any) -> bool:
+        if hasattr(type(node), "__wrapped__"):
+            wrappers.append(node)
+        return False
+
+    leaves = tree_leaves(value, is_leaf=visit)
+    return [*leaves, *(node for node in wrappers if not any(node is leaf for leaf in leaves))]
+
+
 def _of_function(fun: Any, seen: set[int]) -> int:
-    total = 0
-    for layer in unwrapped(fun):
-        for value in captured_by(layer).values():
-            total += _measure(value, seen)[0]
-    return total
+    return sum(
+        _measure(value, seen)[0]
+        for layer in unwrapped(fun)
+        for value in captured_by(layer).values()
+    )
 
 
 def nbytes(array: Any) -> int:
