@@ -41,6 +41,7 @@ EclipticError
 ├── SerialisationError        (RuntimeError)  a tree cannot be written, or a file not be read
 │   ├── FileFormatError       a file is cut off, damaged, or of another kind
 │   └── MismatchError         a file does not hold what its skeleton says; it has a `report`
+├── InstallError              (RuntimeError) Ecliptic cannot stand in for another library now
 ├── DebugError                (RuntimeError) a tool of `ecliptic.debug` stops the program
 └── MissingPackageError       (ImportError) an optional package is needed, and is not installed
 
@@ -226,6 +227,10 @@ class MismatchError(SerialisationError):
 
 class DebugError(EclipticError, RuntimeError):
     """A tool of `ecliptic.debug` stops the program, or is used where it cannot work."""
+
+
+class InstallError(EclipticError, RuntimeError):
+    """Ecliptic cannot stand in for another library any more."""
 
 
 class MissingPackageError(EclipticError, ImportError):

@@ -1,0 +1,1 @@
+"""Ecliptic in the place of other libraries."""
