@@ -184,7 +184,8 @@ class EnumerationMeta(type):
         )
 
     def __setattr__(cls, name: str, value: Any) -> None:
-        if not _is_dunder(name):
+        # What is no member does no harm: a property for a name of an earlier version, say.
+        if name in cls.__dict__.get("_members", cls._members).names:
             raise FrozenError(
                 f"`{name}` of the enumeration `{cls.__qualname__}` cannot be assigned to: members "
                 "are fixed with the class. Inherit from it to add some."
