@@ -2,6 +2,7 @@
 
 from bench import (
     asynchrony,
+    checks,
     construction,
     flatten,
     imports,
@@ -13,5 +14,16 @@ from bench import (
 )
 from bench._row import Row
 
-TOPICS = (construction, methods, flatten, jit, transforms, asynchrony, training, loops, imports)
+TOPICS = (
+    construction,
+    methods,
+    flatten,
+    jit,
+    transforms,
+    asynchrony,
+    checks,
+    training,
+    loops,
+    imports,
+)
 ROWS: tuple[Row, ...] = tuple(row for topic in TOPICS for row in topic.ROWS)
