@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from ecliptic import nn
 from ecliptic.module import Module
+from tests.support import layers_attention, layers_conv, layers_stateful
 
 
 def tanh(x: jax.Array) -> jax.Array:
@@ -95,4 +96,7 @@ LAYERS = (
     Layer("MLP, learnt activations, scan", _learnt(scan=True), (3,)),
     Layer("Dropout", lambda key, dtype: nn.Dropout(0.5), (3, 2), random=True, learnt=False),
     Layer("Sequential", _sequential, (3,), random=True),
+    *[Layer(*row) for row in layers_attention.ROWS],
+    *[Layer(*row) for row in layers_conv.ROWS],
+    *[Layer(*row) for row in layers_stateful.ROWS],
 )

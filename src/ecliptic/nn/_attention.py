@@ -173,5 +173,6 @@ def _product(
     if x.dtype != y.dtype:
         common = jnp.result_type(x, y)
         x, y = convert(x, common), convert(y, common)
-    sums, batch = ([axis] for axis in contracted), ([axis] for axis in batched)
-    return lax.dot_general(x, y, (tuple(sums), tuple(batch)), preferred_element_type=dtype)
+    (sum_x, sum_y), (batch_x, batch_y) = contracted, batched
+    axes = (((sum_x,), (sum_y,)), ((batch_x,), (batch_y,)))
+    return lax.dot_general(x, y, axes, preferred_element_type=dtype)

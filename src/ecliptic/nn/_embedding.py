@@ -74,11 +74,10 @@ class Embedding(Module):
                 check_size(num_embeddings, "num_embeddings", "Embedding"),
                 check_size(embedding_size, "embedding_size", "Embedding"),
             )
-            weight = _normal(key, sizes, default_dtype(dtype, "Embedding"))
+            self.weight = _normal(key, sizes, default_dtype(dtype, "Embedding"))
         else:
-            weight = _given(weight, num_embeddings, embedding_size, dtype)
-        self.num_embeddings, self.embedding_size = weight.shape
-        self.weight = weight
+            self.weight = _given(weight, num_embeddings, embedding_size, dtype)
+        self.num_embeddings, self.embedding_size = self.weight.shape
 
     def __call__(self, x: Int[Any, ""] | int, *, key: PRNGKeyArray | None = None) -> Array:
         """Look a vector up.
@@ -107,7 +106,7 @@ class Embedding(Module):
             )
         size = self.num_embeddings
         if isinstance(x, int | np.integer | np.ndarray):
-            x = operator.index(x)  # pyright: ignore[reportArgumentType]
+            x = operator.index(x)
             if not -size <= x < size:
                 raise LayerArgumentError(
                     f"`Embedding` got the index {x}, but has {size} vectors: an index is at least "

@@ -23,7 +23,8 @@ class _Norm(Module):
         kept = None if self.axis is None else self.axis % weight.ndim
         axes = tuple(i for i in range(weight.ndim) if i != kept)
         total = jnp.sum(squares(wide), axes, keepdims=True)
-        # The root has no derivative at zero. A weight of zeros stays one, with gradients of zero.
+        # Zeros are not divided by zero, nor is the root's derivative taken there: they count as of
+        # length 1, so that they stay zeros and can be trained.
         return jnp.sqrt(jnp.where(total == 0, 1, total)).astype(_real(weight.dtype))
 
 
@@ -70,7 +71,7 @@ class WeightNorm(Module, Generic[_Layer]):
     _norm: _Norm
 
     def __init__(self, layer: _Layer, weight_name: str = "weight", axis: int | None = 0):
-        weight = getattr(layer, weight_name, None)
+        weight: Any = getattr(layer, weight_name, None)
         if not jnp.issubdtype(getattr(weight, "dtype", bool), jnp.inexact):
             raise LayerArgumentError(
                 f"`WeightNorm` got weight_name={weight_name!r}, but `{type(layer).__name__}."
