@@ -11,6 +11,8 @@ Modules, tuples, named tuples, lists, dicts and None are written out; a node of 
 flattened as a whole inside the collector, and its treedef compared.
 """
 
+import linecache
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -172,4 +174,8 @@ def write_collector(
         "        return None",
         f"    return {tuple_display(given)}, {tuple_display(kept)}",
     ]
-    return compile_function("collect", "\n".join(lines) + "\n", writer.scope, label=label)
+    collect = compile_function("collect", "\n".join(lines) + "\n", writer.scope, label=label)
+    # Its source, for tracebacks, goes when it goes.
+    source = weakref.finalize(collect, linecache.cache.pop, collect.__code__.co_filename, None)
+    source.atexit = False
+    return collect
