@@ -1,7 +1,9 @@
 """Loops and branches: those of `jax.lax`, over any PyTree."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ecliptic.control._cond import filter_cond, filter_switch
-from ecliptic.control._conditional import maybe_set_p, select_if_vmap_p
 from ecliptic.control._loops import Buffer, buffer_at_set
 from ecliptic.control._map import filter_associative_scan, filter_map
 from ecliptic.control._maybe_buffer import MaybeBuffer
@@ -14,6 +16,9 @@ from ecliptic.control._progress import (
 from ecliptic.control._scan import filter_scan
 from ecliptic.control._scan_trick import scan_trick
 from ecliptic.control._while_loop import filter_fori_loop, filter_while_loop
+
+if TYPE_CHECKING:
+    from ecliptic.control._conditional import maybe_set_p, select_if_vmap_p
 
 __all__ = [
     "AbstractProgress",
@@ -34,3 +39,10 @@ __all__ = [
     "scan_trick",
     "select_if_vmap_p",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Primitives are borrowed from JAX, which must not be a condition of the import.
+    if name in ("maybe_set_p", "select_if_vmap_p"):
+        return getattr(importlib.import_module("ecliptic.control._conditional"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
