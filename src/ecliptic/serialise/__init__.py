@@ -1,6 +1,7 @@
 """Trees as files."""
 
 from ecliptic.module import TorchRule, register_torch_rule
+from ecliptic.serialise._checkpoints import Checkpoints
 from ecliptic.serialise._leaf import (
     SupportsReadSeek,
     SupportsWrite,
@@ -16,6 +17,7 @@ from ecliptic.serialise._torch import from_torch
 from ecliptic.serialise._tree import tree_deserialise_leaves, tree_serialise_leaves
 
 __all__ = [
+    "Checkpoints",
     "Difference",
     "FileMetadata",
     "LoadReport",

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -16,13 +16,12 @@ from ecliptic.serialise._encoding import (
     Pending,
     Record,
     decode_array,
-    form_of_leaf,
     form_of_record,
     put,
     read_value,
     rebuild,
 )
-from ecliptic.serialise._report import LoadReport, compare, mismatch
+from ecliptic.serialise._report import LoadReport, compare, mismatch, wanted_forms
 from ecliptic.serialise._select import FilterSpec, Rename, flatten, nested, picked, renamed
 
 # How much is read before it is put on the devices: the host needs no more than this besides.
@@ -275,7 +274,7 @@ def _load_like(
     paths, leaves, treedef = flatten(like, is_leaf)
     picks = picked(paths, like, filter_spec, is_leaf)
     by_path = renamed(file.names, rename)
-    forms = _forms(
+    forms = wanted_forms(
         {path: leaf for path, leaf, pick in zip(paths, leaves, picks, strict=True) if pick}, by_path
     )
     part = filter_spec is not True
@@ -294,18 +293,6 @@ def _load_like(
     for path, leaf in zip(report.loaded, file.leaves(wanted, mmap), strict=True):
         leaves[place[path]] = leaf
     return treedef.unflatten(leaves), report
-
-
-def _forms(leaves: dict[str, Any], saved: Collection[str]) -> dict[str, Form]:
-    forms = {}
-    for path, leaf in leaves.items():
-        form = form_of_leaf(leaf)
-        if form is not None:
-            forms[path] = form
-        elif path in saved:
-            # A function where the file has a number, say.
-            forms[path] = Form(describe_function(leaf))
-    return forms
 
 
 def _notes(file: _File, like: PyTree, leaves: dict[str, Any]) -> tuple[str, ...]:

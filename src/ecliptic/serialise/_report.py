@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
 
 from ecliptic.errors import MismatchError
-from ecliptic.serialise._encoding import Form
+from ecliptic.serialise._describe import describe_function
+from ecliptic.serialise._encoding import Form, form_of_leaf
 
 _SHOWN = 20
 # Names are compared each with each in a group of one form, up to this many pairs.
@@ -93,6 +94,16 @@ class LoadReport:
 def _lines(title: str, found: "tuple[object, ...] | list[str]") -> list[str]:
     lines = [f"  {title} ({len(found)}):", *(f"    {item}" for item in found[:_SHOWN])]
     return lines if len(found) <= _SHOWN else [*lines, f"    … and {len(found) - _SHOWN} more"]
+
+
+def wanted_forms(places: dict[str, Any], saved: Collection[str]) -> dict[str, Form]:
+    """The forms of the leaves of a skeleton that a checkpoint can hold, or that this one has."""
+    forms = {}
+    for path, leaf in places.items():
+        form = form_of_leaf(leaf)
+        if form is not None or path in saved:
+            forms[path] = form or Form(describe_function(leaf))
+    return forms
 
 
 def compare(
