@@ -1,6 +1,11 @@
-"""Every layer under every transformation."""
+"""Every layer under every transformation.
+
+What several tests need of a row is made once: building a layer and compiling its call take most of
+the time.
+"""
 
 import copy
+import functools
 import io
 import pickle
 
@@ -10,8 +15,9 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
+from ecliptic.control import filter_scan
 from ecliptic.serialise import tree_deserialise_leaves, tree_serialise_leaves
-from ecliptic.transform import filter_grad, filter_jit, filter_vmap
+from ecliptic.transform import filter_eval_shape, filter_grad, filter_jit, filter_jvp, filter_vmap
 from ecliptic.tree import (
     combine,
     is_array,
@@ -32,74 +38,115 @@ def _input(row, dtype=jnp.float32, *batch):
     return jax.random.normal(jax.random.key(1), (*batch, *row.shape), jnp.float32).astype(dtype)
 
 
-def _loss(row, layer, x):
-    return jnp.sum(row.call(layer, x) ** 2)
+@functools.cache
+def _layer(row):
+    """The layer of a row. Nobody changes it: it is frozen."""
+    return row.make(KEY, None)
+
+
+@functools.cache
+def _output(row):
+    """What it makes of `_input`, operation by operation."""
+    return np.asarray(row.call(_layer(row), _input(row)))
+
+
+@functools.cache
+def _compiled(row):
+    """Its call, compiled; and how often it was traced."""
+    traces = []
+
+    def call(layer, x):
+        traces.append(None)
+        return row.call(layer, x)
+
+    return filter_jit(call), traces
+
+
+def _close(one, other, **tolerance):
+    np.testing.assert_allclose(one, other, **{"rtol": 1e-5, "atol": 1e-5, **tolerance})
 
 
 @EVERY
 def test_jit_changes_nothing(row):
-    layer, x = row.make(KEY, None), _input(row)
-    np.testing.assert_allclose(
-        filter_jit(row.call)(layer, x), row.call(layer, x), rtol=1e-6, atol=1e-6
-    )
+    _close(_compiled(row)[0](_layer(row), _input(row)), _output(row))
+
+
+@EVERY
+def test_equal_constructions_are_traced_once(row):
+    call, traces = _compiled(row)
+    for seed in range(3):
+        call(row.make(jax.random.key(seed), None), _input(row))
+    assert len(traces) == 1
+
+
+@EVERY
+def test_a_numpy_input_is_an_array_like_any_other(row):
+    _close(row.call(_layer(row), np.asarray(_input(row))), _output(row))
 
 
 @EVERY
 def test_vmap_is_a_loop_over_examples(row):
-    layer, x = row.make(KEY, None), _input(row, jnp.float32, 5)
-    mapped = filter_vmap(row.call, in_axes=(None, 0))(layer, x)
-    looped = jnp.stack([row.call(layer, one) for one in x])
-    np.testing.assert_allclose(mapped, looped, rtol=1e-5, atol=1e-6)
+    layer, x = _layer(row), _input(row, jnp.float32, 2)
+    mapped = filter_jit(filter_vmap(row.call, in_axes=(None, 0)))(layer, x)
+    call, _ = _compiled(row)
+    _close(mapped, jnp.stack([call(layer, one) for one in x]))
 
 
 @EVERY_LEARNT
 def test_an_ensemble_is_a_loop_over_layers(row):
-    x = _input(row)
-    keys = jax.random.split(KEY, 3)
-    ensemble = filter_vmap(lambda key: row.make(key, None))(keys)
-    mapped = filter_vmap(lambda layer: row.call(layer, x))(ensemble)
-    looped = jnp.stack([row.call(row.make(key, None), x) for key in keys])
-    np.testing.assert_allclose(mapped, looped, rtol=1e-5, atol=1e-6)
+    x, keys = _input(row), jax.random.split(KEY, 2)
+    ensemble = filter_jit(filter_vmap(lambda key: row.make(key, None)))(keys)
+    outputs = filter_jit(filter_vmap(lambda layer: row.call(layer, x)))(ensemble)
+    call, _ = _compiled(row)
+    _close(outputs, jnp.stack([call(row.make(key, None), x) for key in keys]))
 
 
 @EVERY
-def test_the_gradient_is_that_of_finite_differences(row):
+def test_derivatives_are_those_of_finite_differences(row):
     with jax.enable_x64(True):
-        layer, x = row.make(KEY, jnp.float64), _input(row, jnp.float64)
-        parameters, rest = partition(layer, is_inexact_array)
+        parameters, rest = partition(row.make(KEY, jnp.float64), is_inexact_array)
 
+        @jax.jit
         def loss(parameters, x):
-            return _loss(row, combine(parameters, rest), x)
+            return jnp.sum(row.call(combine(parameters, rest), x) ** 2)
 
-        check_grads(loss, (parameters, x), order=1, rtol=1e-5, atol=1e-6)
+        x = _input(row, jnp.float64)
+        check_grads(loss, (parameters, x), order=1, modes=("fwd", "rev"), rtol=1e-5, atol=1e-6)
 
 
 @EVERY_LEARNT
-def test_filter_grad_has_a_gradient_for_each_parameter(row):
-    layer, x = row.make(KEY, None), _input(row)
-    gradient = filter_grad(lambda layer: _loss(row, layer, x))(layer)
-    expected = jax.tree.map(jnp.shape, partition(layer, is_inexact_array)[0])
-    assert jax.tree.map(jnp.shape, gradient) == expected
+def test_filter_grad_and_filter_jvp_agree_on_each_parameter(row):
+    layer, x = _layer(row), _input(row)
+
+    @filter_jit
+    def derivatives(layer, x):
+        def loss(layer):
+            return jnp.sum(row.call(layer, x))
+
+        gradient = filter_grad(loss)(layer)
+        tangent = jax.tree.map(lambda leaf: leaf if is_inexact_array(leaf) else None, layer)
+        _, slope = filter_jvp(loss, (layer,), (tangent,))
+        return gradient, slope
+
+    gradient, slope = derivatives(layer, x)
+    parameters = partition(layer, is_inexact_array)[0]
+    assert jax.tree.map(jnp.shape, gradient) == jax.tree.map(jnp.shape, parameters)
+    pairs = zip(jax.tree.leaves(gradient), jax.tree.leaves(parameters), strict=True)
+    _close(slope, sum(jnp.vdot(one, other) for one, other in pairs), rtol=1e-3, atol=1e-3)
 
 
 @EVERY
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
 def test_half_precision_is_preserved(row, dtype):
-    y = row.call(row.make(KEY, dtype), _input(row, dtype))
+    layer, x = row.make(KEY, dtype), _input(row, dtype)
+    y = filter_eval_shape(row.call, layer, x)
     assert y.dtype == dtype
-    single = row.call(row.make(KEY, jnp.float32), _input(row, jnp.float32))
-    assert y.shape == single.shape
-
-
-@EVERY
-def test_a_numpy_input_is_an_array_like_any_other(row):
-    layer, x = row.make(KEY, None), _input(row)
-    np.testing.assert_array_equal(row.call(layer, np.asarray(x)), row.call(layer, x))
+    assert y.shape == _output(row).shape
 
 
 @EVERY
 def test_a_saved_layer_is_loaded_as_it_was(row):
-    layer = row.make(KEY, None)
+    layer = _layer(row)
     f = io.BytesIO()
     tree_serialise_leaves(f, layer)
     f.seek(0)
@@ -110,18 +157,17 @@ def test_a_saved_layer_is_loaded_as_it_was(row):
 
 @EVERY
 def test_a_skeleton_without_values_is_enough_to_load(row):
-    layer = row.make(KEY, None)
+    layer = _layer(row)
     f = io.BytesIO()
     tree_serialise_leaves(f, layer)
     f.seek(0)
-    arrays, rest = partition(layer, is_array)
-    skeleton = combine(jax.eval_shape(lambda: arrays), rest)
+    skeleton = filter_eval_shape(row.make, KEY, None)
     assert tree_equal(tree_deserialise_leaves(f, skeleton), layer)
 
 
 @EVERY
 def test_the_picture_names_the_class_and_holds_no_numbers_of_arrays(row):
-    layer = row.make(KEY, None)
+    layer = _layer(row)
     text = tree_pformat(layer)
     assert text == repr(layer)
     assert text.startswith(f"{type(layer).__name__}(")
@@ -133,7 +179,7 @@ def test_the_picture_names_the_class_and_holds_no_numbers_of_arrays(row):
     "duplicate", [copy.copy, copy.deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))]
 )
 def test_a_copy_is_equal_and_has_the_same_structure(row, duplicate):
-    layer = row.make(KEY, None)
+    layer = _layer(row)
     other = duplicate(layer)
     assert tree_equal(layer, other, typematch=True)
     assert jax.tree.structure(layer) == jax.tree.structure(other)
@@ -141,34 +187,18 @@ def test_a_copy_is_equal_and_has_the_same_structure(row, duplicate):
 
 @EVERY
 def test_the_shapes_are_known_without_computing(row):
-    layer = row.make(KEY, None)
-    shapes = jax.eval_shape(lambda key: partition(row.make(key, None), is_array)[0], KEY)
-    arrays, _ = partition(layer, is_array)
-    assert jax.tree.structure(shapes) == jax.tree.structure(arrays)
-    assert [leaf.shape for leaf in jax.tree.leaves(shapes)] == [
-        leaf.shape for leaf in jax.tree.leaves(arrays)
-    ]
-
-
-@EVERY
-def test_equal_constructions_are_traced_once(row):
-    traces = 0
-
-    @filter_jit
-    def call(layer, x):
-        nonlocal traces
-        traces += 1
-        return row.call(layer, x)
-
-    x = _input(row)
-    for seed in range(3):
-        call(row.make(jax.random.key(seed), None), x)
-    assert traces == 1
+    shapes, layer = filter_eval_shape(row.make, KEY, None), _layer(row)
+    assert jax.tree.structure(shapes) == jax.tree.structure(layer)
+    for one, other in zip(jax.tree.leaves(shapes), jax.tree.leaves(layer), strict=True):
+        if is_array(other):
+            assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        else:
+            assert one == other
 
 
 @EVERY
 def test_equal_arguments_and_key_make_equal_layers(row):
-    first, second = row.make(KEY, None), row.make(KEY, None)
+    first, second = _layer(row), row.make(KEY, None)
     assert tree_equal(first, second, typematch=True)
     assert jax.tree.structure(first) == jax.tree.structure(second)
     assert hash(jax.tree.structure(first)) == hash(jax.tree.structure(second))
@@ -176,21 +206,17 @@ def test_equal_arguments_and_key_make_equal_layers(row):
 
 @EVERY
 def test_construction_inside_jit_makes_the_same_layer(row):
-    outside = row.make(KEY, None)
-    inside = filter_jit(lambda key: row.make(key, None))(KEY)
+    outside = _layer(row)
+    inside = filter_jit(row.make)(KEY, None)
     assert jax.tree.structure(inside) == jax.tree.structure(outside)
     for one, other in zip(jax.tree.leaves(inside), jax.tree.leaves(outside), strict=True):
         if is_array(one):
-            np.testing.assert_allclose(one, other, rtol=1e-6)
+            _close(one, other)
 
 
 @EVERY
-def test_a_layer_is_the_carry_of_a_scan_of_its_arrays(row):
-    layer, x = row.make(KEY, None), _input(row)
-    arrays, rest = partition(layer, is_array)
-
-    def step(arrays, _):
-        return arrays, row.call(combine(arrays, rest), x)
-
-    _, outputs = jax.lax.scan(step, arrays, None, length=2)
-    np.testing.assert_allclose(outputs[1], row.call(layer, x), rtol=1e-6, atol=1e-6)
+def test_a_layer_is_the_carry_of_a_scan(row):
+    layer, x = _layer(row), _input(row)
+    last, outputs = filter_scan(lambda layer, _: (layer, row.call(layer, x)), layer, length=2)
+    _close(outputs[1], _output(row))
+    assert jax.tree.structure(last) == jax.tree.structure(layer)

@@ -203,7 +203,7 @@ class BatchNorm(StatefulLayer):
             return _Moments(mean, variance)
         counter: Any = self.batch_counter
         count = state.get(counter)
-        weight = 1 - jnp.asarray(self.momentum, variance.dtype) ** count
+        weight = 1 - self.momentum ** count.astype(variance.dtype)
         weight = jnp.where((count == 0) | (weight == 0), 1, weight)
         return _Moments(mean / weight.astype(mean.dtype), variance / weight)
 
