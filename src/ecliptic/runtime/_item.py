@@ -69,7 +69,7 @@ class EnumerationItem(Module):
         if self.is_traced():
             return "traced"
         value, messages = np.asarray(self._value), self._enumeration._members.messages
-        if not np.isin(value, range(len(messages))).all():
+        if not all(number in range(len(messages)) for number in value.ravel().tolist()):
             name = self._enumeration.__qualname__
             raise EnumerationError(
                 f"An item of `{name}` holds the number {value}, and there are {len(messages)} "

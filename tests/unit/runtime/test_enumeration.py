@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from beartype import beartype
+from jaxtyping import TypeCheckError, jaxtyped
 
 import ecliptic as ec
 from ecliptic.errors import (
@@ -338,6 +340,15 @@ def test_error_if_fails_with_the_message_of_the_member():
         ec.filter_jit(lambda item, x: item.error_if(x, x > 0))(Outcome.failure, jnp.array(1.0))
 
 
+def test_error_if_of_a_batch_fails_with_the_message_of_the_element_that_fails():
+    items = Most.where(jnp.array([True, False]), Most.partial, Most.failure)
+    fail = ec.filter_jit(jax.vmap(lambda item, x, pred: item.error_if(x, pred)))
+    with pytest.raises(RuntimeCheckError, match="Some of it failed."):
+        fail(items, jnp.ones(2), jnp.array([True, False]))
+    with pytest.raises(RuntimeCheckError, match="It failed."):
+        fail(items, jnp.ones(2), jnp.array([False, True]))
+
+
 def test_error_if_of_a_member_without_a_message_fails_with_its_name():
     with pytest.raises(RuntimeCheckError, match="Outcome.success"):
         Outcome.success.error_if(jnp.array(1.0), True)
@@ -356,6 +367,17 @@ def test_the_docstring_lists_the_members_unless_there_is_one():
 
     assert Described.__doc__ == "What came of it."
     assert Outcome.__doc__ == "An enumeration of:\n\n- `success`\n- `failure`: It failed."
+
+
+def test_an_enumeration_is_an_annotation_that_is_checked_at_run_time():
+    @jaxtyped(typechecker=beartype)
+    def kept(item: Outcome) -> Outcome:
+        return item
+
+    assert kept(Outcome.failure) is Outcome.failure
+    assert kept(BATCH) is BATCH
+    with pytest.raises(TypeCheckError):
+        kept(Other.success)
 
 
 def test_dir_lists_members_and_methods():
