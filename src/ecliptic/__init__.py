@@ -1,6 +1,9 @@
 """Ecliptic: Modules, filtered transformations and the tools around them, for JAX."""
 
-from ecliptic import nn
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ecliptic import nn, serialise
 from ecliptic.control import (
     AbstractProgress,
     Buffer,
@@ -29,14 +32,30 @@ from ecliptic.module import (
     unwrap_functions,
     wrap_functions,
 )
+from ecliptic.runtime import (
+    Enumeration,
+    branched_error_if,
+    converted_errors,
+    error_if,
+    on_error,
+)
 from ecliptic.serialise import (
+    Checkpoints,
     default_deserialise_filter_spec,
     default_serialise_filter_spec,
+    from_state_dict,
+    from_torch,
+    load,
+    load_metadata,
+    save,
+    to_state_dict,
     tree_deserialise_leaves,
     tree_serialise_leaves,
 )
 from ecliptic.transform import (
     Exported,
+    clear_caches,
+    converted_errors,
     filter_checkpoint,
     filter_closure_convert,
     filter_custom_jvp,
@@ -60,6 +79,7 @@ from ecliptic.transform import (
     if_array,
 )
 from ecliptic.tree import (
+    Text,
     apply_updates,
     combine,
     filter,
@@ -76,24 +96,77 @@ from ecliptic.tree import (
     tree_pprint,
 )
 
+if TYPE_CHECKING:
+    from ecliptic import barrier, debug, primitive, state, testing
+    from ecliptic.compat.equinox import (
+        EquinoxRuntimeError,
+        EquinoxTracetimeError,
+        StrictConfig,
+        internal,
+        static_field,
+        tree_inference,
+    )
+
+# Imported when they are first asked for: what most programs do without, and the names that only
+# programs written for Equinox use.
+_LATER = {
+    "barrier": "ecliptic.barrier",
+    "debug": "ecliptic.debug",
+    "primitive": "ecliptic.primitive",
+    "state": "ecliptic.state",
+    "testing": "ecliptic.testing",
+    "EquinoxRuntimeError": "ecliptic.compat.equinox",
+    "EquinoxTracetimeError": "ecliptic.compat.equinox",
+    "StrictConfig": "ecliptic.compat.equinox",
+    "internal": "ecliptic.compat.equinox",
+    "static_field": "ecliptic.compat.equinox",
+    "tree_inference": "ecliptic.compat.equinox",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(_LATER[name])
+    value = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 __all__ = [
     "AbstractClassVar",
     "AbstractProgress",
     "AbstractVar",
     "Buffer",
+    "Checkpoints",
+    "Enumeration",
+    "EquinoxRuntimeError",
+    "EquinoxTracetimeError",
     "Exported",
     "Module",
     "NoProgress",
     "Partial",
     "Static",
     "StaticFunction",
+    "StrictConfig",
+    "Text",
     "TextProgress",
     "TqdmProgress",
     "apply_updates",
+    "barrier",
+    "branched_error_if",
     "buffer_at_set",
+    "clear_caches",
     "combine",
+    "converted_errors",
+    "debug",
     "default_deserialise_filter_spec",
     "default_serialise_filter_spec",
+    "error_if",
     "field",
     "filter",
     "filter_associative_scan",
@@ -123,20 +196,34 @@ __all__ = [
     "filter_vjp",
     "filter_vmap",
     "filter_while_loop",
+    "from_state_dict",
+    "from_torch",
     "if_array",
+    "internal",
     "is_array",
     "is_array_like",
     "is_inexact_array",
     "is_inexact_array_like",
+    "load",
+    "load_metadata",
     "module_update_wrapper",
     "nn",
+    "on_error",
     "partition",
     "plain_jax_problems",
+    "primitive",
+    "save",
+    "serialise",
+    "state",
+    "static_field",
+    "testing",
+    "to_state_dict",
     "tree_at",
     "tree_check",
     "tree_deserialise_leaves",
     "tree_equal",
     "tree_flatten_one_level",
+    "tree_inference",
     "tree_pformat",
     "tree_pprint",
     "tree_serialise_leaves",
