@@ -12,8 +12,8 @@ from ecliptic.errors import EclipticError
 
 # How many damaged files: a few in each run of the tests, `FUZZ=10000` for a long run.
 FUZZ = int(os.environ.get("FUZZ", "150"))
-# What Python needs besides, for a small file.
-_BASE = 1 << 20
+# What Python needs besides: errors, and what JAX keeps of a program.
+_BASE = 1 << 23
 
 
 def damaged(data: bytes, random: np.random.Generator) -> bytes:

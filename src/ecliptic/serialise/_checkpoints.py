@@ -228,13 +228,14 @@ class Checkpoints:
         return self._manager.restore(step, args=args)[_INFO]
 
     def _leaves(self, step: int, saved: Saved, wanted: dict[str, Any]) -> dict[str, Any]:
-        targets: dict[str, Any] = dict.fromkeys(saved.stored, self._orbax.PLACEHOLDER)
+        # Orbax wants a target for each array that there is.
+        targets = saved.targets()
         for name, like in wanted.items():
             target = saved.target(name, like)
             if target is not None:
                 targets[saved.number(name)] = target
         arrays: dict[str, Any] = {}
-        if any(target is not self._orbax.PLACEHOLDER for target in targets.values()):
+        if targets:
             restore = self._orbax.args.StandardRestore(targets)
             args = self._orbax.args.Composite(**{_ARRAYS: restore})
             arrays = self._manager.restore(step, args=args)[_ARRAYS]

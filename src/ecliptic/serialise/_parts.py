@@ -99,7 +99,6 @@ class Saved:
 
     def __init__(self, info: dict[str, Any]) -> None:
         self.records: dict[str, Record] = info["leaves"]
-        self.stored = [r["number"] for r in self.records.values() if "number" in r]
 
     def number(self, name: str) -> str:
         """The name that an array has for Orbax."""
@@ -120,16 +119,24 @@ class Saved:
                 f"The leaf {name!r} has a record that cannot be read ({error})."
             ) from error
 
+    def targets(self) -> dict[str, Any]:
+        """Something for Orbax to make of each array."""
+        return {
+            record["number"]: _host_target(record)
+            for record in self.records.values()
+            if "number" in record
+        }
+
     def target(self, name: str, like: Any) -> Any:
         """What Orbax shall make of an array: one on devices, or NumPy's; None for nothing."""
         record = self.records[name]
         if "number" not in record:
             return None
-        shape, dtype = tuple(record["shape"]), np.dtype(record["stored"])
         sharding = _sharding(like)
         if sharding is None or "kind" in record or "dtype" in record:
-            return np.broadcast_to(np.zeros((), dtype), shape)
-        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding)
+            return _host_target(record)
+        dtype = np.dtype(record["stored"])
+        return jax.ShapeDtypeStruct(tuple(record["shape"]), dtype, sharding=sharding)
 
     def leaf(self, name: str, like: Any, arrays: dict[str, Any]) -> Any:
         """A leaf, from what Orbax made of the arrays."""
@@ -146,6 +153,11 @@ class Saved:
         host = np.array(_widened(record, decode_array(record, array)))
         leaf = rebuild(record, host, like)
         return leaf if leaf is host or isinstance(leaf, np.ndarray | np.generic) else put([leaf])[0]
+
+
+def _host_target(record: Record) -> np.ndarray:
+    # One number that stands for all.
+    return np.broadcast_to(np.zeros((), record["stored"]), tuple(record["shape"]))
 
 
 def _sharding(like: Any) -> Any:

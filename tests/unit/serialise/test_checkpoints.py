@@ -34,7 +34,7 @@ def test_each_leaf_comes_back(checkpoints):
 
 
 def test_a_run_goes_on_to_the_last_bit(tmp_path):
-    optimiser = optax.adam(1e-2)
+    optimiser = optax.sgd(1e-2, momentum=0.9)
 
     @ec.filter_jit
     def step(run):
@@ -56,7 +56,8 @@ def test_a_run_goes_on_to_the_last_bit(tmp_path):
     def start(seed):
         model = nn.MLP(2, 1, 4, 1, key=jax.random.key(seed))
         state = optimiser.init(ec.filter(model, ec.is_inexact_array))
-        return {"model": model, "optimiser": state, "key": jax.random.key(seed), "step": 0}
+        key, number = jax.random.key(seed), jnp.zeros((), jnp.int32)
+        return {"model": model, "optimiser": state, "key": key, "step": number}
 
     run = start(0)
     with Checkpoints(tmp_path / "run", keep=1, every=2) as checkpoints:
@@ -66,7 +67,7 @@ def test_a_run_goes_on_to_the_last_bit(tmp_path):
             assert checkpoints.save(number, run) == (number == 2)
     with Checkpoints(tmp_path / "run") as checkpoints:
         assert checkpoints.latest == 2
-        again = checkpoints.restore({**start(1), "step": jnp.asarray(0)})
+        again = checkpoints.restore(start(1))
     again = step(again)
     for one, other in zip(jax.tree.leaves(again), jax.tree.leaves(run), strict=True):
         if not callable(one):
@@ -88,7 +89,7 @@ class TestDevices:
             }
             loaded = checkpoints.restore(like)
             for name, leaf in tree.items():
-                assert loaded[name].sharding == sharding
+                assert loaded[name].sharding.is_equivalent_to(sharding, 1)
                 assert_same(loaded[name], leaf)
         assert not checkpoints.restore(jax.tree.map(jnp.zeros_like, tree))["a"].committed
 
