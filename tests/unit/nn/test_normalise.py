@@ -21,7 +21,7 @@ def _moved(layer, seed):
     """The layer with other weights and biases than ones and zeros."""
     leaves, structure = jax.tree.flatten(layer)
     keys = jax.random.split(jax.random.key(seed), len(leaves) or 1)
-    leaves = [jax.random.normal(k, x.shape, x.dtype) for k, x in zip(keys, leaves)]
+    leaves = [jax.random.normal(k, x.shape, x.dtype) for k, x in zip(keys, leaves, strict=False)]
     return jax.tree.unflatten(structure, leaves)
 
 
