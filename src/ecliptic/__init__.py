@@ -1,9 +1,9 @@
 """Ecliptic: Modules, filtered transformations and the tools around them, for JAX."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ecliptic import nn, serialise
+from ecliptic._later import later
 from ecliptic.control import (
     AbstractProgress,
     Buffer,
@@ -55,7 +55,6 @@ from ecliptic.serialise import (
 from ecliptic.transform import (
     Exported,
     clear_caches,
-    converted_errors,
     filter_checkpoint,
     filter_closure_convert,
     filter_custom_jvp,
@@ -97,7 +96,7 @@ from ecliptic.tree import (
 )
 
 if TYPE_CHECKING:
-    from ecliptic import barrier, debug, primitive, state, testing
+    from ecliptic import barrier, debug, primitive, testing
     from ecliptic.compat.equinox import (
         EquinoxRuntimeError,
         EquinoxTracetimeError,
@@ -107,35 +106,22 @@ if TYPE_CHECKING:
         tree_inference,
     )
 
-# Imported when they are first asked for: what most programs do without, and the names that only
-# programs written for Equinox use.
-_LATER = {
-    "barrier": "ecliptic.barrier",
-    "debug": "ecliptic.debug",
-    "primitive": "ecliptic.primitive",
-    "state": "ecliptic.state",
-    "testing": "ecliptic.testing",
-    "EquinoxRuntimeError": "ecliptic.compat.equinox",
-    "EquinoxTracetimeError": "ecliptic.compat.equinox",
-    "StrictConfig": "ecliptic.compat.equinox",
-    "internal": "ecliptic.compat.equinox",
-    "static_field": "ecliptic.compat.equinox",
-    "tree_inference": "ecliptic.compat.equinox",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(_LATER[name])
-    value = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+# What most programs do without, and the names that only programs written for Equinox use.
+__getattr__ = later(
+    __name__,
+    {
+        "barrier": "ecliptic.barrier",
+        "debug": "ecliptic.debug",
+        "primitive": "ecliptic.primitive",
+        "testing": "ecliptic.testing",
+        "EquinoxRuntimeError": "ecliptic.compat.equinox",
+        "EquinoxTracetimeError": "ecliptic.compat.equinox",
+        "StrictConfig": "ecliptic.compat.equinox",
+        "internal": "ecliptic.compat.equinox",
+        "static_field": "ecliptic.compat.equinox",
+        "tree_inference": "ecliptic.compat.equinox",
+    },
+)
 
 __all__ = [
     "AbstractClassVar",
@@ -214,7 +200,6 @@ __all__ = [
     "primitive",
     "save",
     "serialise",
-    "state",
     "static_field",
     "testing",
     "to_state_dict",

@@ -26,7 +26,8 @@ def namespaces() -> dict[str, types.ModuleType]:
     found = {"ecliptic": ecliptic, "ecliptic.errors": importlib.import_module("ecliptic.errors")}
     for name in ecliptic.__all__:
         value = getattr(ecliptic, name)
-        if isinstance(value, types.ModuleType):
+        # (Names of the drop-in are names of Ecliptic's, mapped.)
+        if isinstance(value, types.ModuleType) and not value.__name__.startswith("ecliptic.compat"):
             found[value.__name__] = value
     return found
 
