@@ -151,8 +151,13 @@ def _document(item: EnumerationItem, format_part: Any) -> wl.AbstractDoc:
     else:
         number = int(value)
         known = number in range(len(names))
-        text = (messages[number] or names[number]) if known else "unknown"
+        text = _in_short(messages[number], names[number]) if known else "unknown"
     return wl.TextDoc(f"{cls.__module__}.{cls.__qualname__}<{text}>")
+
+
+def _in_short(message: str, name: str) -> str:
+    # The message, as Equinox shows it; but some fill a page.
+    return message if message and "\n" not in message else name
 
 
 register_formatter(EnumerationItem, _document)

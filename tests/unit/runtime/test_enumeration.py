@@ -142,6 +142,13 @@ def test_the_repr_names_the_members(item, shown):
     assert repr(item) == tree_pformat(item) == f"{__name__}.Outcome<{shown}>"
 
 
+def test_the_repr_has_a_name_in_place_of_a_message_of_many_lines():
+    class Wordy(Enumeration):
+        long = "First line.\nSecond line."
+
+    assert repr(Wordy.long).endswith("Wordy<long>")
+
+
 def test_where_of_a_known_predicate_is_the_item_itself():
     assert Outcome.where(True, Outcome.success, Outcome.failure) is Outcome.success
     assert Outcome.where(np.bool(False), Outcome.success, Outcome.failure) is Outcome.failure
