@@ -30,9 +30,8 @@ def _compare(ours, theirs, shape):
     tensor = torch.tensor(x, requires_grad=True)
     expected = theirs(tensor[None])[0]
     (expected**2).sum().backward()
-    y, slope = jax.value_and_grad(lambda x: jnp.sum(ours(x) ** 2))(jnp.asarray(x))
+    slope = jax.grad(lambda x: jnp.sum(ours(x) ** 2))(jnp.asarray(x))
     np.testing.assert_allclose(ours(x), _array(expected), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(y, float((expected**2).sum()), rtol=1e-4)
     np.testing.assert_allclose(slope, _array(tensor.grad), rtol=1e-4, atol=1e-4)
 
 
