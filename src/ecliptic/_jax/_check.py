@@ -43,6 +43,7 @@ class Report(Protocol):
         Returns:
             The same as `fail`, to be called while the program runs.
         """
+        ...
 
 
 def tell(bad: Any, index: Any, report: Report) -> Any:

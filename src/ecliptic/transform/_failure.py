@@ -118,7 +118,7 @@ def _raise_in_program(error: RuntimeCheckError) -> None:
     with _lock:
         number = next(_numbers)
         _kept[number] = error
-        if len(_kept) > _MAX_KEPT:
+        while len(_kept) > _MAX_KEPT:
             _kept.popitem(last=False)
     tell_failure()
     raise type(error)(f"{error}\n[runtime check {number}]")
