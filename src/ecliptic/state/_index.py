@@ -2,7 +2,11 @@
 
 from typing import Any, Generic, TypeVar
 
+import jax.tree_util as jtu
+from jaxtyping import PyTree
+
 from ecliptic.module import Module, field
+from ecliptic.tree import format_path
 
 Value = TypeVar("Value")
 
@@ -87,6 +91,23 @@ def emptied(index: StateIndex[Any]) -> StateIndex[Any]:
 def is_index(node: Any) -> bool:
     """Whether a node is an index, at which a walk through a model stops."""
     return isinstance(node, StateIndex)
+
+
+def named_indices(model: PyTree) -> list[tuple[str, StateIndex[Any]]]:
+    """The indices in a model, each with its path. Those that have no name get one."""
+    nodes = jtu.tree_flatten_with_path(model, is_leaf=is_index)[0]
+    root = type(model).__name__
+    found = [(format_path(p, root), node) for p, node in nodes if isinstance(node, StateIndex)]
+    taken = {index.marker for _, index in found}
+    for path, index in found:
+        if isinstance(index.marker, Unnamed):
+            name = path
+            # Another index may have had this place in another tree.
+            while name in taken:
+                name += "'"
+            give_name(index, name)
+            taken.add(name)
+    return found
 
 
 def place_of(key: Any) -> str:

@@ -8,7 +8,7 @@ import jax
 import jax.tree_util as jtu
 from jaxtyping import PyTree
 
-from ecliptic.state._index import StateIndex, emptied, give_name, is_index
+from ecliptic.state._index import StateIndex, emptied, give_name, is_index, named_indices
 from ecliptic.state._state import State
 from ecliptic.tree import format_path
 
@@ -84,6 +84,8 @@ def delete_init_state(model: PyTree) -> PyTree:
         >>> jax.tree.leaves(ec.nn.delete_init_state(ec.nn.StateIndex(jnp.zeros(3))))
         []
     """
+    # Names come first, so that a model has the same structure as one from `make_with_state`.
+    named_indices(model)
     return jax.tree.map(
         lambda node: emptied(node) if isinstance(node, StateIndex) else node,
         model,

@@ -11,9 +11,9 @@ import wadler_lindig as wl
 from jaxtyping import PyTree
 
 from ecliptic.errors import OldStateError, StateKeyError, StateValueError
-from ecliptic.state._index import StateIndex, Taken, Unnamed, give_name, is_index, place_of
+from ecliptic.state._index import StateIndex, Taken, is_index, named_indices, place_of
 from ecliptic.state._value import as_entry, fit
-from ecliptic.tree import format_path, register_formatter, tree_pformat
+from ecliptic.tree import register_formatter, tree_pformat
 from ecliptic.tree._passage import Expendable, Passage, current_passage
 
 Value = TypeVar("Value")
@@ -69,10 +69,12 @@ class State(Expendable):
     _outside: "tuple[Passage, ref[Expendable]] | None"
 
     def __init__(self, model: PyTree):
-        entries = {}
-        for path, index in _indices(model):
+        entries, owners = {}, {}
+        for path, index in named_indices(model):
             if isinstance(index.init, Taken):
                 raise _without_value(path, index)
+            if owners.setdefault(index.marker, index) is not index:
+                raise _same_name(path, index)
             entries[index.marker] = as_entry(index.init, index.marker)
         self._entries = entries
         self._outside = None
@@ -232,23 +234,6 @@ class State(Expendable):
         return _from_pairs, (list(self._current().items()),)
 
 
-def _indices(model: PyTree) -> list[tuple[str, StateIndex[Any]]]:
-    """The indices in a model, each with its path. Those that have no name get one."""
-    nodes = jtu.tree_flatten_with_path(model, is_leaf=is_index)[0]
-    root = type(model).__name__
-    found = [(format_path(p, root), node) for p, node in nodes if isinstance(node, StateIndex)]
-    taken = {index.marker for _, index in found}
-    for path, index in found:
-        if isinstance(index.marker, Unnamed):
-            name = path
-            # Another index may have had this place in another tree.
-            while name in taken:
-                name += "'"
-            give_name(index, name)
-            taken.add(name)
-    return found
-
-
 def _make(entries: dict[Any, Any]) -> State:
     state = object.__new__(State)
     state._entries = entries
@@ -310,6 +295,15 @@ def _listed(keys: Iterable[Any]) -> str:
     names = [f"`{key}`" for key in keys]
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(names[:5]) + more if names else "nothing"
+
+
+def _same_name(path: str, index: StateIndex[Any]) -> StateValueError:
+    return StateValueError(
+        f"The `StateIndex` at path `{path}` has the name {place_of(index.marker)}, which another "
+        "one in the model has too: both were named as parts of other trees, by `State` or "
+        "`delete_init_state`. Make model and state with `make_with_state(Model)(...)`, which names "
+        "each by its place."
+    )
 
 
 def _without_value(path: str, index: StateIndex[Any]) -> StateValueError:

@@ -83,3 +83,32 @@ def test_the_model_itself_is_not_changed():
     model = nn.Dropout()
     nn.inference_mode(model)
     assert model.inference is False
+
+
+def test_the_flags_are_listed_with_their_paths():
+    model = [Block(Fixed(Fixed(nn.Dropout())), False), {"a": nn.Dropout(inference=True)}]
+    paths = [
+        "[0].dropout.inference",
+        "[0].dropout.dropout.inference",
+        "[0].dropout.dropout.dropout.inference",
+        "[0].inference",
+        "[1]['a'].inference",
+    ]
+    assert nn.inference_flags(model) == dict(zip(paths, [False] * 4 + [True], strict=True))
+    assert nn.inference_flags(nn.inference_mode(model)) == dict.fromkeys(paths, True)
+
+
+def test_a_model_without_flags_has_none_to_list(getkey):
+    assert nn.inference_flags(nn.Linear(2, 2, key=getkey())) == {}
+
+
+def test_a_hole_in_the_place_of_a_flag_is_listed():
+    arrays, _ = partition(nn.Dropout(), is_array)
+    assert nn.inference_flags(arrays) == {"inference": None}
+
+
+def test_batch_norm_and_spectral_norm_have_flags(getkey):
+    norm = nn.BatchNorm(2, "batch", mode="batch")
+    spectral = nn.SpectralNorm(nn.Linear(2, 2, key=getkey()), "weight", key=getkey())
+    changed = nn.inference_mode([norm, spectral])
+    assert nn.inference_flags(changed) == {"[0].inference": True, "[1].inference": True}

@@ -148,6 +148,58 @@ def test_an_index_of_another_type_is_refused():
         nn.Sequential([Keyless()])["first"]
 
 
+@pytest.mark.parametrize("as_pairs", [dict, list, tuple])
+def test_layers_with_names(as_pairs):
+    layers = {"double": Keyless(), "mask": Masked(), "same": AddKey()}
+    model = nn.Sequential(layers if as_pairs is dict else as_pairs(layers.items()))
+    assert model.layers == tuple(layers.values())
+    assert model.names == ("double", "mask", "same")
+    assert model["mask"] is layers["mask"]
+    assert model[1] is layers["mask"]
+    np.testing.assert_array_equal(model(X, mask=X), 2 * X * X)
+    assert model[1:].names == ("mask", "same")
+    assert model[1:]["same"] is layers["same"]
+    assert jax.tree.structure(model) == jax.tree.structure(nn.Sequential(layers))
+
+
+def test_an_unknown_name_is_refused_with_those_that_there_are():
+    with pytest.raises(
+        LayerArgumentError, match=r"no layer named 'c'; its layers are \['a', 'b'\]"
+    ):
+        nn.Sequential({"a": Keyless(), "b": Keyless()})["c"]
+
+
+def test_two_layers_of_one_name_are_refused():
+    with pytest.raises(LayerArgumentError, match=r"several layers of the same name: \['a'\]"):
+        nn.Sequential([("a", Keyless()), ("a", Keyless())])
+
+
+def test_names_are_no_leaves_and_do_not_show():
+    named, bare = nn.Sequential({"a": Keyless()}), nn.Sequential([Keyless()])
+    assert jax.tree.leaves(named) == jax.tree.leaves(bare)
+    assert repr(named) == repr(bare) == "Sequential(layers=(Keyless(),))"
+    assert bare.names is None
+
+
+def test_the_state_of_a_model_goes_through():
+    model, state = nn.make_with_state(
+        lambda key: nn.Sequential(
+            [
+                nn.Linear(3, 2, key=key),
+                nn.BatchNorm(2, "batch", mode="batch"),
+                nn.GroupNorm(1, 2),
+                nn.Sequential([nn.BatchNorm(2, "batch", mode="ema"), jnp.tanh]),
+            ]
+        )
+    )(jax.random.key(0))
+    call = filter_vmap(model, axis_name="batch", in_axes=(0, None), out_axes=(0, None))
+    y, after = call(jnp.ones((4, 3)), state)
+    assert y.shape == (4, 2)
+    assert after.get(model[1].batch_counter) == 1
+    assert not after.get(model[3][0].ema_first_time_index)
+    assert state.is_used
+
+
 def test_what_cannot_be_called_is_no_layer():
     with pytest.raises(
         LayerArgumentError, match=r"`Sequential` got 3 of type `int` as layers\[1\], which cannot"

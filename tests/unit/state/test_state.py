@@ -233,3 +233,68 @@ def test_equal_constructions_have_equal_structures():
     for one, other in zip(make_with_state(Model)(), make_with_state(Model)(), strict=True):
         assert jax.tree.structure(one) == jax.tree.structure(other)
         assert hash(jax.tree.structure(one)) == hash(jax.tree.structure(other))
+
+
+def test_an_optimiser_fits_before_and_after_the_state_is_taken_out():
+    from ecliptic.tree import filter, is_inexact_array
+
+    before = filter(delete_init_state(Model()), is_inexact_array)
+    after = filter(make_with_state(Model)()[0], is_inexact_array)
+    assert jax.tree.structure(before) == jax.tree.structure(after)
+
+
+def test_a_part_of_a_model_without_its_initial_values_finds_its_state():
+    model = Model()
+    empty = delete_init_state(model.others[0])
+    state = State(model)
+    assert state.get(empty.count) == 0
+    with pytest.raises(StateValueError, match="at path `Counter.count` has no initial value"):
+        State(empty)
+
+
+def test_two_indices_of_one_name_are_refused_and_one_in_two_places_is_one():
+    one, other = Counter(), Counter()
+    delete_init_state(one), delete_init_state(other)
+    with pytest.raises(StateValueError, match=r"`list\[1\].count` has the name `Counter.count`"):
+        State([one, other])
+    assert len(jax.tree.leaves(State([one, one]))) == 1
+
+
+def test_models_are_made_under_transformations():
+    from ecliptic.transform import filter_eval_shape, filter_jit, filter_vmap
+
+    expected = jax.tree.structure(make_with_state(Model)())
+    shapes = filter_eval_shape(make_with_state(Model))
+    compiled = filter_jit(make_with_state(Model))()
+    many = filter_vmap(lambda _: make_with_state(Model)())(jnp.arange(4))
+    for both in (shapes, compiled, many):
+        assert jax.tree.structure(both) == expected
+    assert many[1].get(many[0].named["a"]).shape == (4, 3)
+
+
+def test_a_model_whose_state_was_taken_out_is_not_asked_again():
+    made, _ = make_with_state(Counter)()
+    with pytest.raises(StateValueError, match="inside of one `make_with_state"):
+        make_with_state(lambda: [made, Counter()])()
+    with pytest.raises(StateValueError, match="no initial value any more"):
+        make_with_state(make_with_state(Counter))()
+
+
+def test_states_and_models_are_those_of_equinox():
+    import equinox
+
+    def model(library):
+        return {"b": library.StateIndex((jnp.zeros(2), 1)), "a": [library.StateIndex(2.0)]}
+
+    import ecliptic.state
+
+    (ours, state), (theirs, other) = (
+        library.make_with_state(lambda library=library: model(library))()
+        for library in (ecliptic.state, equinox.nn)
+    )
+    assert ours["b"].marker == theirs["b"].marker
+    assert state.tree_flatten()[1] == other.tree_flatten()[1]
+    state, other = (s.set(m["a"][0], 3.0) for s, m in ((state, ours), (other, theirs)))
+    for one, another in zip(jax.tree.leaves(state), jax.tree.leaves(other), strict=True):
+        assert (one == another).all()
+        assert one.dtype == another.dtype
