@@ -1,5 +1,6 @@
 """`PReLU`: a leaky ReLU whose slope is learnt."""
 
+import functools
 from typing import Any
 
 import jax
@@ -48,7 +49,7 @@ class PReLU(Module):
         if dtype is None and jnp.issubdtype(getattr(alpha, "dtype", bool), jnp.inexact):
             dtype = alpha.dtype
         # A weak type would be lost at the first step of training, and everything traced again.
-        self.negative_slope = jnp.asarray(alpha, default_dtype(dtype, "PReLU"))
+        self.negative_slope = _strong(alpha, default_dtype(dtype, "PReLU"))
 
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
         """Apply the function.
@@ -80,6 +81,11 @@ class PReLU(Module):
         if jnp.issubdtype(x.dtype, jnp.complexfloating):
             return jnp.where(x >= 0, x, sloped)
         return jax.lax.select(jax.lax.ge(x, x.dtype.type(0)), x, sloped)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _strong(alpha: Any, dtype: Any) -> Array:
+    return jnp.asarray(alpha, dtype)
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
