@@ -49,7 +49,10 @@ _ADVICE: dict[str, str] = {
         "An array made of a Python number gives way to other dtypes, and is traced for itself: "
         "give its dtype when you make it, as in `jnp.asarray(x, jnp.float32)`."
     ),
-    "sharding": "Each placement is a program of its own: put it there once, with `filter_shard`.",
+    "sharding": (
+        "Each placement is a program of its own: put it in one place before the loop, with "
+        "`filter_shard`."
+    ),
     "static": (
         "What is no array is a part of the program. Let it stay the same; or, if the program only "
         "computes with it, pass an array: `jnp.asarray(...)`."
@@ -211,6 +214,8 @@ def _array_types(path: str, one: ArrayType, other: ArrayType) -> Iterator[Change
 def _place(array: ArrayType) -> str:
     if array.placement is None:
         return "on no mesh"
+    if isinstance(array.placement, str):
+        return array.placement
     spec, mesh = array.placement
     return f"{spec} on {mesh}"
 

@@ -81,11 +81,11 @@ def trace_report() -> TraceReport:
         >>> import ecliptic as ec
         >>> import jax.numpy as jnp
         >>> @ec.filter_jit
-        ... def step(x):
+        ... def doubled(x):
         ...     return 2 * x
         >>> for size in (2, 3, 2, 3):
-        ...     _ = step(jnp.ones(size))
-        >>> [(c.traces, c.compiles) for c in ec.debug.trace_report() if c.function == "step"]
+        ...     _ = doubled(jnp.ones(size))
+        >>> [(c.traces, c.compiles) for c in ec.debug.trace_report() if c.function == "doubled"]
         [(2, 2)]
     """
     counts = [

@@ -9,12 +9,20 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ecliptic.debug._changes import Change, change, compare
-from ecliptic.transform import Lineage, Trace, observe, parameters_of
+from ecliptic.transform import (
+    ArrayType,
+    Lineage,
+    Signature,
+    Trace,
+    observe,
+    observe_placements,
+    parameters_of,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Retrace:
-    """A trace of a function that had been traced before.
+    """A trace of a function that had been traced before, or its compilation for other devices.
 
     Args:
         function: the function's name.
@@ -23,6 +31,8 @@ class Retrace:
         nearest: the number of the earlier trace that it is compared with, which is the one with the
             fewest differences; 0 if all that is known is that there was one.
         changes: what is different.
+        traced: whether it is traced. If not, what had been traced is compiled again, for arrays
+            that are placed elsewhere; `number` is then that of the latest trace.
     """
 
     function: str
@@ -30,10 +40,14 @@ class Retrace:
     number: int
     nearest: int
     changes: tuple[Change, ...]
+    traced: bool = True
 
     def __str__(self) -> str:
         since = f"since trace {self.nearest}" if self.nearest else "since an earlier trace"
-        lines = [f"`{self.function}` ({self.place}) is traced, for the {_nth(self.number)} time."]
+        event = f"is traced, for the {_nth(self.number)} time."
+        if not self.traced:
+            since, event = "since it was last compiled", "is compiled again, without a trace."
+        lines = [f"`{self.function}` ({self.place}) {event}"]
         lines += [f"  {since}, {change}" for change in self.changes]
         return "\n".join(lines)
 
@@ -78,7 +92,8 @@ def explain_retraces(announce: Callable[[Any], Any] | None = print) -> Iterator[
     A function is traced and compiled once for each structure of its arguments, each set of static
     values in them, each set of shapes and dtypes. A new trace is compared with all that are
     remembered of the same function (the last 64, from before this block too), and what is different
-    from the nearest of them is said by leaf path, with a way out.
+    from the nearest of them is said by leaf path, with a way out. A program that is compiled again
+    without a trace, since arrays are on other devices, is reported after it was compiled.
 
     The environment variable `ECLIPTIC_EXPLAIN_RETRACES=1` does the same for a whole process, and
     writes to its standard error.
@@ -108,18 +123,21 @@ def explain_retraces(announce: Callable[[Any], Any] | None = print) -> Iterator[
     """
     report = RetraceReport()
 
-    def on_trace(lineage: Lineage, trace: Trace, fun: Any, earlier: tuple[Trace, ...]) -> None:
-        retrace = _explain(lineage, trace, fun, earlier)
+    def found(retrace: Retrace | None) -> None:
         if retrace is not None:
             report._add(retrace)
             if announce is not None:
                 announce(retrace)
 
-    end = observe(on_trace)
+    ends = [
+        observe(lambda *trace: found(_explain(*trace))),
+        observe_placements(lambda *compiled: found(_explain_placement(*compiled))),
+    ]
     try:
         yield report
     finally:
-        end()
+        for end in ends:
+            end()
 
 
 def _explain(
@@ -140,6 +158,20 @@ def _explain(
         changes = [_wrapped_anew(lineage)]
     changes = changes or [change(lineage.name, "forgotten", "compiled", "compiled no more")]
     return Retrace(lineage.name, lineage.place, trace.number, nearest, tuple(changes))
+
+
+def _explain_placement(
+    lineage: Lineage, names: list[str], now: Signature, earlier: Signature | None
+) -> Retrace:
+    """What is new where nothing was traced."""
+    changes = [] if earlier is None else compare(earlier, now, names)
+    places = {leaf.placement for leaf in now.leaves if isinstance(leaf, ArrayType)}
+    changes = changes or [
+        change("arguments", "sharding", "placed otherwise", "; ".join(sorted(places)))
+    ]
+    return Retrace(
+        lineage.name, lineage.place, lineage.count, lineage.count, tuple(changes), traced=False
+    )
 
 
 def _wrapped_anew(lineage: Lineage) -> Change:

@@ -23,6 +23,7 @@ from ecliptic.transform._jit import JitFunction, filter_jit
 from ecliptic.transform._jvp import filter_jvp
 from ecliptic.transform._linearize import filter_linearize
 from ecliptic.transform._make_jaxpr import filter_make_jaxpr
+from ecliptic.transform._placement import observe_placements
 from ecliptic.transform._pmap import filter_pmap
 from ecliptic.transform._program import Output, pack_output
 from ecliptic.transform._pure_callback import filter_pure_callback
@@ -80,6 +81,7 @@ __all__ = [
     "name_of",
     "nbytes",
     "observe",
+    "observe_placements",
     "on_clear",
     "on_failure",
     "pack_output",

@@ -176,6 +176,7 @@ def run_traced(
         observer(lineage, trace, fun, earlier)
     _listen()
     _now.depth += 1
+    _now.traces += 1
     begin = time.perf_counter()
     try:
         return fun(*args, **kwargs)
@@ -203,9 +204,17 @@ class _Now(threading.local):
 
     depth = 0
     lineage: Lineage | None = None
+    traces = 0
+    compiles = 0
 
 
 _now = _Now()
+
+
+def made_so_far() -> tuple[int, int]:
+    """How many traces were made in this thread, and how many programs JAX has compiled."""
+    return _now.traces, _now.compiles
+
 
 _PHASES = {
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
@@ -218,7 +227,10 @@ def _on_event(event: str, duration_secs: float, **kwargs: Any) -> None:
     phase = _PHASES.get(event)
     lineage = _now.lineage
     # While something is being traced, what is compiled is its constants.
-    if phase is None or lineage is None or _now.depth:
+    if phase is None or _now.depth:
+        return
+    _now.compiles += phase == "compile"
+    if lineage is None:
         return
     if kwargs.get("fun_name", lineage.name) not in (lineage.name, f"jit({lineage.name})"):
         return

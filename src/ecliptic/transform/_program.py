@@ -322,6 +322,12 @@ def _unwatched(given: Any, kept: Any) -> Any:
     raise UnwatchedTraceError
 
 
+def call_anew(program: Program, compiled: Callable[..., Any]) -> None:
+    """Lets a program be called by other means from the next call on."""
+    program.compiled = compiled
+    program.run = _unwatched
+
+
 _tracing = threading.local()
 
 

@@ -16,6 +16,10 @@ from ecliptic.tree import array_type
 _MAX_PROGRAMS = 2048
 
 
+# Called with each table and program that is made.
+on_program: list[Callable[["Table", Program], None]] = []
+
+
 class Table:
     """The programs of one function."""
 
@@ -42,6 +46,8 @@ class Table:
                 raise explain(treedef, leaves, error) from error
             if program is None:
                 program = Program(self.function, leaves, treedef, self.options)
+                for call in on_program:
+                    call(self, program)
                 self.programs[key] = program
                 if len(self.programs) > _MAX_PROGRAMS:
                     self.programs.popitem(last=False)
@@ -50,13 +56,20 @@ class Table:
                 program.types = list(map(type, leaves))
         return program
 
-    def clear(self) -> None:
-        """Drops all programs, with what JAX has compiled for them."""
+    def all_programs(self) -> list[Program]:
+        """All programs, those included that only wrappers remember."""
         with self.lock:
             programs = list(self.programs.values())
-            self.programs.clear()
         for dispatch in list(self.dispatches.values()):
             programs += dispatch.recent
+        return list(dict.fromkeys(programs))
+
+    def clear(self) -> None:
+        """Drops all programs, with what JAX has compiled for them."""
+        programs = self.all_programs()
+        with self.lock:
+            self.programs.clear()
+        for dispatch in list(self.dispatches.values()):
             dispatch.recent = ()
         for program in programs:
             program.jitted.clear_cache()

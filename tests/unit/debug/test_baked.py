@@ -1,9 +1,6 @@
 """`filter_jit` warns of large arrays that a function brings along; and of nothing else."""
 
 import functools
-import os
-import subprocess
-import sys
 import warnings
 
 import jax
@@ -14,6 +11,7 @@ import pytest
 import ecliptic as ec
 from ecliptic.debug import large_constants
 from ecliptic.errors import EclipticWarning, LargeConstantWarning
+from ecliptic.transform import _baked
 
 X = jnp.ones(2)
 LARGE = np.zeros(2**18, np.float32)
@@ -155,18 +153,9 @@ def test_a_smaller_size_can_be_set():
         f(X)
 
 
-def test_the_environment_sets_the_size():
-    code = (
-        "import ecliptic as ec, numpy as np\nec.filter_jit(lambda x, y=np.ones(3): x)(np.ones(2))\n"
-    )
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "ECLIPTIC_LARGE_CONSTANT": size},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        for size in ("24", "off")
-    ]
-    assert ["LargeConstantWarning" in run.stderr for run in runs] == [True, False]
+@pytest.mark.parametrize(
+    ("text", "size"), [("24", 24), ("off", None), ("Off", None), ("", 2**20), ("many", 2**20)]
+)
+def test_the_environment_sets_the_size(monkeypatch, text, size):
+    monkeypatch.setenv("ECLIPTIC_LARGE_CONSTANT", text)
+    assert _baked._from_environment() == size

@@ -193,6 +193,56 @@ def test_another_function_of_the_same_code_is_compared_too():
     assert [change.kind for change in report[0].changes] == ["wrapped anew", "shape"]
 
 
+def _move(x, device):
+    return jax.device_put(x, jax.devices()[device])
+
+
+def test_another_device_is_named_though_nothing_is_traced():
+    f = ec.filter_jit(lambda model: jax.tree.leaves(model))
+    with explain_retraces(None) as report:
+        f({"a": _move(X, 0), "b": 1})
+        for _ in range(6):
+            f({"a": _move(X, 1), "b": 1})
+    (retrace,) = report
+    (change,) = retrace.changes
+    assert not retrace.traced
+    assert (change.path, change.kind) == ("model['a']", "sharding")
+    assert ("0" in change.before, "1" in change.after) == (True, True)
+    assert "is compiled again, without a trace" in str(retrace)
+
+
+def test_another_device_is_named_for_a_program_from_before():
+    f = ec.filter_jit(lambda model: jax.tree.leaves(model))
+    for _ in range(6):
+        f(_move(X, 0))
+    with explain_retraces(None) as report:
+        f(_move(X, 0))
+        f(_move(X, 1))
+    assert [(c.path, c.kind) for r in report for c in r.changes] == [("arguments", "sharding")]
+    for _ in range(6):
+        f(_move(X, 2))
+    assert len(report) == 1
+
+
+def test_another_device_of_a_callable_tree_is_named():
+    class Callable(Model):
+        def __call__(self, x):
+            return self.weight * x
+
+    with explain_retraces(None) as report:
+        for device in (0, 1):
+            ec.filter_jit(Callable(_move(X, device)))(_move(X, device))
+    assert [change.path for change in report[0].changes] == ["Callable.weight", "x"]
+
+
+def test_donated_arrays_are_no_hindrance():
+    f = ec.filter_jit(lambda x: x + 1, donate="all")
+    with explain_retraces(None) as report:
+        for device in (0, 1):
+            f(_move(X + 0, device))
+    assert [change.path for change in report[0].changes] == ["x"]
+
+
 def test_cleared_caches_are_named():
     f = _jitted()
     with explain_retraces(None) as report:
@@ -229,12 +279,16 @@ def test_a_first_trace_is_no_retrace():
 
 
 def test_a_leaf_of_a_callable_tree_is_named():
-    f = ec.filter_jit(Model(X))
+    class Callable(Model):
+        def __call__(self, x):
+            return self.weight * x
+
+    f = ec.filter_jit(Callable(X))
     with explain_retraces(None) as report:
         f(X)
-        ec.filter_jit(Model(jnp.ones(1)))(X)
+        ec.filter_jit(Callable(jnp.ones(1)))(X)
     (change,) = report[0].changes
-    assert (change.path, change.kind) == ("Model.weight", "shape")
+    assert (change.path, change.kind) == ("Callable.weight", "shape")
 
 
 def test_a_loop_outside_of_a_trace_names_the_function_made_anew():
