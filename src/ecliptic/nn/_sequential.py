@@ -9,16 +9,9 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
 from ecliptic.module import Module, field
+from ecliptic.nn._normalise import ABSENT
 from ecliptic.nn._random import split
 from ecliptic.nn._stateful import StatefulLayer
-
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "<no state>"
-
-
-_ABSENT: Any = _Absent()
 
 
 class Sequential(StatefulLayer):
@@ -71,7 +64,7 @@ class Sequential(StatefulLayer):
     def __call__(
         self,
         x: Array,
-        state: Any = _ABSENT,
+        state: Any = ABSENT,
         *,
         key: PRNGKeyArray | None = None,
         **kwargs: Any,
@@ -107,12 +100,12 @@ class Sequential(StatefulLayer):
             if _takes(layer, "key"):
                 given["key"] = keys[i]
             if _is_stateful(layer):
-                if state is _ABSENT:
+                if state is ABSENT:
                     raise _without_state(i, layer)
                 x, state = layer(x, state, **given)
             else:
                 x = layer(x, **given)
-        return x if state is _ABSENT else (x, state)
+        return x if state is ABSENT else (x, state)
 
     def __getitem__(self, i: int | slice | str) -> Callable:
         if isinstance(i, slice):
