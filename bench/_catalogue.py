@@ -9,6 +9,7 @@ from bench import (
     jit,
     loops,
     methods,
+    serialise,
     training,
     transforms,
 )
@@ -24,6 +25,7 @@ TOPICS = (
     checks,
     training,
     loops,
+    serialise,
     imports,
 )
 ROWS: tuple[Row, ...] = tuple(row for topic in TOPICS for row in topic.ROWS)

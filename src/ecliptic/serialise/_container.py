@@ -9,6 +9,7 @@ that the arrays will own: the package would copy once more, and has no way to sa
 checksum of each tensor is among the rest.
 """
 
+import concurrent.futures
 import functools
 import json
 import math
@@ -118,17 +119,34 @@ def write_container(path: Path, arrays: Mapping[str, np.ndarray], info: dict[str
             "`save` needs the package `safetensors`, which is not installed. Install it "
             "(`pip install safetensors`, or `ecliptic[serialise]`)."
         ) from error
-    sums = {name: checksum(as_bytes(array)) for name, array in arrays.items()}
-    text = json.dumps(
-        {"crc32": _NO_CRC, "format": FORMAT, "sums": sums, **info}, separators=(",", ":")
-    )
-    with written_beside(Path(os.path.realpath(path))) as beside:
+    data = {name: as_bytes(array) for name, array in arrays.items()}
+    text = _text(dict.fromkeys(arrays, _NO_CRC), info)
+    with (
+        written_beside(Path(os.path.realpath(path))) as beside,
+        concurrent.futures.ThreadPoolExecutor(1) as thread,
+    ):
+        # The checksums are computed while the file is written, and put in their places afterwards.
+        sums = thread.submit(lambda: {name: checksum(part) for name, part in data.items()})
         safetensors.numpy.save_file(dict(arrays), beside, {_KEY: text})
         with open(beside, "r+b") as f:
             length = int.from_bytes(f.read(8), "little")
-            header = f.read(length)
-            f.seek(8 + _place_of_crc(header))
-            f.write(f"{zlib.crc32(header):08x}".encode())
+            header = _with_text(f.read(length), text, _text(sums.result(), info))
+            place = _place_of_crc(header)
+            f.seek(8)
+            f.write(header[:place] + f"{zlib.crc32(header):08x}".encode())
+            f.write(header[place + len(_NO_CRC) :])
+
+
+def _text(sums: dict[str, str], info: dict[str, Any]) -> str:
+    content = {"crc32": _NO_CRC, "format": FORMAT, "sums": sums, **info}
+    return json.dumps(content, separators=(",", ":"))
+
+
+def _with_text(header: bytes, old: str, new: str) -> bytes:
+    """A header with another text, of the same length, in the place of the one of Ecliptic."""
+    before, after = (json.dumps(text)[1:-1].encode() for text in (old, new))
+    assert header.count(before) == 1, "safetensors writes strings as JSON otherwise than expected"
+    return header.replace(before, after)
 
 
 def _place_of_crc(header: bytes) -> int:

@@ -52,14 +52,23 @@ def configuration(tree: PyTree) -> dict[str, dict[str, Any]]:
 
 
 def _modules(tree: PyTree, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Module]]:
-    def inside(node: Any) -> bool:
-        return node is not tree and _is_module(node)
-
     if _is_module(tree):
         yield path, tree
-    for below, node in jtu.tree_flatten_with_path(tree, is_leaf=inside)[0]:
-        if below and _is_module(node):
-            yield from _modules(node, (*path, *below))
+        for name, value in _values(tree):
+            # Most of what a module holds is an array.
+            if not isinstance(value, jax.Array):
+                yield from _modules(value, (*path, jtu.GetAttrKey(name)))
+    elif any(map(_is_module, jtu.tree_leaves(tree, is_leaf=_is_module))):
+        for below, node in jtu.tree_flatten_with_path(tree, is_leaf=_is_module)[0]:
+            if _is_module(node):
+                yield from _modules(node, (*path, *below))
+
+
+def _values(module: Module) -> Iterator[tuple[str, Any]]:
+    declared: Any = dataclasses.fields(module)
+    for f in declared:
+        if not f.metadata.get("static", False) and hasattr(module, f.name):
+            yield f.name, getattr(module, f.name)
 
 
 def _is_module(node: Any) -> bool:
