@@ -1,6 +1,8 @@
 """Tools that say what a program does: why it was traced again, where the NaN is, what is wrong."""
 
-from ecliptic.debug._announce import announce_jaxpr_p, announce_transform
+from typing import TYPE_CHECKING, Any
+
+from ecliptic.debug._announce import announce_primitive, announce_transform
 from ecliptic.debug._backward_nan import backward_nan
 from ecliptic.debug._breakpoint import breakpoint_if
 from ecliptic.debug._changes import Change
@@ -10,6 +12,9 @@ from ecliptic.debug._max_traces import assert_max_traces, get_num_traces
 from ecliptic.debug._report import TraceCount, TraceReport, trace_report
 from ecliptic.debug._retrace import Retrace, RetraceReport, explain_retraces
 from ecliptic.transform import large_constants
+
+if TYPE_CHECKING:
+    announce_jaxpr_p: Any
 
 __all__ = [
     "Change",
@@ -32,3 +37,9 @@ __all__ = [
     "store_dce",
     "trace_report",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "announce_jaxpr_p":
+        return announce_primitive()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,6 @@
 """`announce_transform`: says which transformations a value goes through."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,16 @@ from ecliptic import _jax
 from ecliptic._jax._define import define, no_tangent
 from ecliptic.tree import is_array
 
-announce_jaxpr_p: Any = _jax.Primitive("announce_jaxpr")
-announce_jaxpr_p.multiple_results = True
+
+@functools.cache
+def announce_primitive() -> Any:
+    """The operation behind it, made at its first use."""
+    primitive = _jax.Primitive("announce_jaxpr")
+    primitive.multiple_results = True
+    run, abstract = _say("mlir"), _say("abstract")
+    define(primitive, run, abstract, jvp=_jvp, transpose=_transpose, batch=_batch)
+    primitive.def_impl(_say("impl"))
+    return primitive
 
 
 class _Teller:
@@ -49,7 +58,9 @@ def _say(event: str) -> Callable[..., list[Any]]:
 
 
 def _bind(arrays: Any, teller: _Teller, stack: tuple[str, ...], event: str, deep: bool) -> Any:
-    return announce_jaxpr_p.bind(*arrays, teller=teller, stack=(*stack, event), intermediates=deep)
+    return announce_primitive().bind(
+        *arrays, teller=teller, stack=(*stack, event), intermediates=deep
+    )
 
 
 def _tell(teller: _Teller, stack: tuple[str, ...], event: str, intermediates: bool) -> None:
@@ -94,12 +105,6 @@ def _batch(
     return _bind(arrays, teller, stack, "vmap", intermediates), axes
 
 
-define(
-    announce_jaxpr_p, _say("mlir"), _say("abstract"), jvp=_jvp, transpose=_transpose, batch=_batch
-)
-announce_jaxpr_p.def_impl(_say("impl"))
-
-
 def announce_transform(
     x: PyTree,
     name: str | None = None,
@@ -136,7 +141,7 @@ def announce_transform(
     leaves, treedef = tree_flatten(x)
     positions = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
     teller = _Teller(announce, "" if name is None else f"({name}) ")
-    arrays = announce_jaxpr_p.bind(
+    arrays = announce_primitive().bind(
         *(leaves[i] for i in positions), teller=teller, stack=(), intermediates=intermediates
     )
     for position, array in zip(positions, arrays, strict=True):

@@ -5,7 +5,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ecliptic.debug import announce_transform
+from ecliptic import debug
+from ecliptic.debug import announce_jaxpr_p, announce_transform
 
 X = jnp.arange(3.0)
 
@@ -53,3 +54,10 @@ def test_the_program_shows_name_and_steps():
     assert "announce_jaxpr" in str(program)
     assert "vmap" in str(program)
     assert "here" in str(program)
+
+
+def test_the_primitive_is_made_at_its_first_use():
+    assert announce_jaxpr_p is debug.announce_jaxpr_p
+    assert announce_jaxpr_p.name == "announce_jaxpr"
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        debug.nothing
