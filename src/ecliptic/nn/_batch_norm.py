@@ -1,5 +1,6 @@
 """`BatchNorm`: normalises channels by what they are in the whole batch."""
 
+import functools
 import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -129,11 +130,11 @@ class BatchNorm(StatefulLayer):
         dtype = default_dtype(dtype, "BatchNorm")
         use, size = self.channelwise_affine, (self.input_size,)
         self.weight, self.bias = ones_and_zeros(size, dtype, use, use)
-        moments = _unit_moments(size, at_least_single(dtype))
         of_ema = self.mode == "ema"
-        self.ema_first_time_index = StateIndex(jnp.array(True)) if of_ema else None
+        moments, first, counter = _first_values(size, at_least_single(dtype))
+        self.ema_first_time_index = StateIndex(first) if of_ema else None
         self.ema_state_index = StateIndex(moments) if of_ema else None
-        self.batch_counter = None if of_ema else StateIndex(jnp.array(0, jnp.int32))
+        self.batch_counter = None if of_ema else StateIndex(counter)
         self.batch_state_index = None if of_ema else StateIndex(moments)
 
     def __call__(
@@ -318,8 +319,12 @@ def _check_mode(mode: Any) -> Literal["ema", "batch"]:
     return mode
 
 
-def _unit_moments(shape: tuple[int, ...], dtype: Any) -> tuple[Array, Array]:
-    return jnp.zeros(shape, dtype), jnp.ones(shape, jnp.finfo(dtype).dtype)
+# One compiled call for all arrays, in place of four eager ones; layers of one size share it.
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _first_values(shape: tuple[int, ...], dtype: Any) -> tuple[tuple[Array, Array], Array, Array]:
+    """The moments before any training, that the next batch is the first, and a count of none."""
+    moments = jnp.zeros(shape, dtype), jnp.ones(shape, jnp.finfo(dtype).dtype)
+    return moments, jnp.array(True), jnp.array(0, jnp.int32)
 
 
 def _cast_like(moments: _Moments, like: _Moments) -> _Moments:
