@@ -19,6 +19,10 @@ from ecliptic.errors import ArgumentError
 from ecliptic.tree import format_path
 
 
+# How many steps a segment of a bounded loop has at least.
+_BASE = 16
+
+
 @dataclasses.dataclass(frozen=True)
 class WhileKind:
     """How a while loop runs.
@@ -27,13 +31,13 @@ class WhileKind:
         name: `"lax"`, `"checkpointed"` or `"bounded"`.
         max_steps: the largest number of steps.
         checkpoints: how many states a checkpointed loop keeps.
-        base: how many steps are a segment of a bounded loop, at least.
+        base: how many steps are a segment: of a bounded loop at least.
     """
 
     name: str
     max_steps: int | None
     checkpoints: int | None
-    base: int
+    base: int | None
 
     def check(self) -> None:
         """Raises an error if these do not go together."""
@@ -48,7 +52,12 @@ class WhileKind:
                 '`filter_while_loop(kind="bounded")` needs `max_steps=`, the largest number of '
                 'steps. If that is not known, use `kind="checkpointed"`.'
             )
-        if self.base < 1:
+        if self.base is not None and self.name == "lax":
+            raise ArgumentError(
+                f'`filter_while_loop(base=...)` is for `kind="checkpointed"` and `kind="bounded"`; '
+                f'got kind="lax".'
+            )
+        if self.base is not None and self.base < 1:
             raise ArgumentError(
                 f"`filter_while_loop(base=...)` is a number of steps, at least 1; got {self.base}."
             )
@@ -65,12 +74,14 @@ class WhileKind:
         if self.name == "checkpointed":
             return checkpointed_while_loop(
                 cond, body, init,
-                max_steps=self.max_steps, checkpoints=self.checkpoints, buffers=flags,
+                max_steps=self.max_steps, checkpoints=self.checkpoints, stride=self.base,
+                buffers=flags,
             )  # fmt: skip
         if self.name == "bounded":
             assert self.max_steps is not None
+            base = _BASE if self.base is None else self.base
             return bounded_while_loop(
-                cond, body, init, max_steps=self.max_steps, base=self.base, buffers=flags
+                cond, body, init, max_steps=self.max_steps, base=base, buffers=flags
             )
         return lax_while_loop(cond, body, init, max_steps=self.max_steps, buffers=flags)
 

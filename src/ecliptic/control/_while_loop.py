@@ -24,7 +24,7 @@ def filter_while_loop(
     max_steps: int | None = None,
     kind: Literal["lax", "checkpointed", "bounded"] = "lax",
     checkpoints: int | None = None,
-    base: int = 16,
+    base: int | None = None,
     buffers: Callable[[_Carry], Any] | None = None,
     progress: AbstractProgress[Any] | None = None,
     fraction: Callable[[_Carry], Real[ArrayLike, ""]] | None = None,
@@ -47,8 +47,9 @@ def filter_while_loop(
             square root of `max_steps`, with which no step runs more than twice; 32 if there is no
             `max_steps`. With fewer, steps run more often: 10 states go back through 1,000 steps in
             some 4 times the work.
-        base: how many steps lie between two states that a bounded loop keeps, unless the square
-            root of `max_steps` is more.
+        base: how many steps lie between two states that are kept. Default: in a checkpointed loop,
+            so many that the fewest steps run again; in a bounded one 16, or the square root of
+            `max_steps` if that is more.
         buffers: a function from the carry to a node of it, or several: arrays that `body_fun` only
             writes to at an index, and reads from at an index, and which change nowhere once they
             have been read there. Such an array is not copied on the way back, however often a state

@@ -175,6 +175,7 @@ def test_options_of_a_scan_that_do_not_go_together(options, message):
         (dict(kind="magic"), r'is one of "lax", "checkpointed", "bounded"; got \'magic\''),
         (dict(kind="bounded"), r"needs `max_steps=`, the largest number of steps"),
         (dict(kind="bounded", max_steps=3, base=0), r"base=...\)` is a number of steps.*got 0"),
+        (dict(base=4), r"base=...\)` is for `kind=.checkpointed.` and.*got kind=.lax."),
         (dict(kind="bounded", max_steps=3, checkpoints=3), r'got kind="bounded"'),
         (dict(kind="checkpointed", checkpoints=-1), r"how many states are kept.*got -1"),
         (dict(max_steps=-1), r"must not be negative; got -1"),

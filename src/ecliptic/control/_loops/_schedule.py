@@ -4,11 +4,11 @@ A loop is cut into *segments* of equally many steps. Going back through one segm
 at its start, from which its steps are run again. Only some of these states fit into memory. Here
 "position" is the number of a segment, and a *slot* is a place where one state can be kept.
 
-- On the way forward nobody knows how long the loop will be. As soon as all slots are taken, every
-  further state replaces one that a later, more important one has made superfluous: `place`, after
-  Stumm and Walther, "New algorithms for optimal online checkpointing" (2010), and Wang, Moin and
-  Iaccarino, "Minimal repetition dynamic checkpointing algorithm for unsteady adjoint calculation"
-  (2009).
+- On the way forward nobody knows how long the loop will be. As soon as all slots are taken, further
+  states replace ones that a later, more important one has made superfluous: `place`. As long as no
+  segment has to run more than twice, that is Stumm and Walther, "New algorithms for optimal online
+  checkpointing" (2010), which passes states over; from there on it is Wang, Moin and Iaccarino,
+  "Minimal repetition dynamic checkpointing algorithm for unsteady adjoint calculation" (2009).
 - On the way back the number of segments is known. Slots that have become free take states in
   between, spaced binomially: `offset`, after Griewank and Walther, "Algorithm 799: revolve" (2000).
 
@@ -47,7 +47,7 @@ class Plan:
     covers: bool
 
 
-def plan(max_steps: int | None, checkpoints: int | None) -> Plan:
+def plan(max_steps: int | None, checkpoints: int | None, stride: int | None = None) -> Plan:
     """Divides the states that may be kept between segments' starts and steps of one segment.
 
     Args:
@@ -55,7 +55,10 @@ def plan(max_steps: int | None, checkpoints: int | None) -> Plan:
         checkpoints: how many states are kept at once, in all. Default: enough that no step runs
             more than once on the way back, about twice the square root of `max_steps`; 32 if that
             is not known.
+        stride: how many steps a segment has. Default: so many that the fewest steps run again.
     """
+    if stride is not None:
+        return _plan_by_stride(max_steps, checkpoints, stride)
     if checkpoints is None:
         if max_steps is not None:
             stride = max(1, math.isqrt(max(0, max_steps - 1)) + 1)
@@ -70,6 +73,13 @@ def plan(max_steps: int | None, checkpoints: int | None) -> Plan:
         (_cut(max_steps, checkpoints, stride) for stride in range(1, checkpoints + 1)),
         key=lambda cut: (_evaluations(max_steps, cut), cut.slots + cut.stride, cut.stride),
     )
+
+
+def _plan_by_stride(max_steps: int | None, checkpoints: int | None, stride: int) -> Plan:
+    if checkpoints is None and max_steps is not None:
+        return Plan(max(1, -(-max_steps // stride)), stride, True)
+    slots = max(1, (DEFAULT_CHECKPOINTS if checkpoints is None else checkpoints) - stride + 1)
+    return Plan(slots, stride, max_steps is not None and slots * stride >= max_steps)
 
 
 def plan_bounded(max_steps: int, base: int) -> Plan:
@@ -133,14 +143,21 @@ def place(slots: Slots, position: Int[Array, ""]) -> tuple[Int[Array, ""], Slots
     count = slots.position.shape[0]
     number = jnp.arange(count, dtype=jnp.int32)
     previous = jnp.argmax(slots.position).astype(jnp.int32)
-    # The latest spare one: the gap that it leaves is passed early on the way back, when hardly any
+    # While no segment runs more than twice, the spare states go in order, and before a state becomes
+    # more important than the one before, one is passed over.
+    twice = position < min(math.comb(count + 2, 2), _LARGEST)
+    earliest = jnp.argmin(jnp.where(slots.spare, slots.position, _LARGEST))
+    # Later it is the latest: the gap that it leaves is passed early on the way back, when hardly any
     # slot is free.
-    spare = jnp.argmax(jnp.where(slots.spare, slots.position, -1)).astype(jnp.int32)
+    latest = jnp.argmax(jnp.where(slots.spare, slots.position, -1))
+    spare = jnp.where(twice, earliest, latest).astype(jnp.int32)
     fresh, replaces = position < count, jnp.any(slots.spare)
-    raised = ~fresh & ~replaces
+    adjacent = slots.position[previous] == position - 1
+    passed = ~fresh & ~replaces & twice & (adjacent | (slots.level[previous] > 0))
+    raised = ~fresh & ~replaces & ~passed
     slot = jnp.where(fresh, position, jnp.where(replaces, spare, previous))
     # A single slot holds the start for ever.
-    slot = jnp.where((slot == 0) & (position > 0), count, slot)
+    slot = jnp.where(passed | ((slot == 0) & (position > 0)), count, slot)
     level = jnp.where(raised, slots.level[previous] + 1, 0)
     level = jnp.where(position == 0, _NEVER_SPARE, level).astype(jnp.int32)
     here = number == slot

@@ -49,6 +49,7 @@ def checkpointed_while_loop(
     *,
     max_steps: int | None = None,
     checkpoints: int | None = None,
+    stride: int | None = None,
     buffers: Sequence[bool] | None = None,
 ) -> Arrays:
     """Repeats a function of a list of arrays while a condition holds.
@@ -59,13 +60,14 @@ def checkpointed_while_loop(
         init: the arrays at the start.
         max_steps: the largest number of steps.
         checkpoints: how many states are kept at once; see [`plan`][].
+        stride: how many steps lie between two of them; see there.
         buffers: which arrays the functions get as [`Buffer`][].
 
     Returns:
         The arrays after the last step.
     """
     return _differentiable(
-        cond_fun, body_fun, init, plan(max_steps, checkpoints), max_steps, buffers
+        cond_fun, body_fun, init, plan(max_steps, checkpoints, stride), max_steps, buffers
     )
 
 

@@ -114,3 +114,33 @@ def test_a_bounded_loop_has_a_state_for_each_segment(max_steps, base, stride):
     assert plan.covers
     assert plan.stride == stride
     assert plan.slots * plan.stride >= max_steps
+
+
+@pytest.mark.parametrize(
+    ("slots", "kept"),
+    [
+        # Positions after each number of segments, as Stumm and Walther (2010) draw them for four
+        # states; the larger numbers are those of Wang, Moin and Iaccarino (2009).
+        (4, {4: [0, 1, 2, 3], 5: [0, 1, 2, 3], 6: [0, 1, 2, 5], 7: [0, 2, 5, 6], 8: [0, 5, 6, 7],
+             9: [0, 5, 6, 7], 10: [0, 5, 6, 9], 11: [0, 5, 9, 10], 13: [0, 5, 9, 12]}),
+        (3, {5: [0, 1, 4], 6: [0, 4, 5], 8: [0, 4, 7], 11: [0, 4, 10]}),
+        (2, {5: [0, 3], 8: [0, 7]}),
+        (1, {5: [0]}),
+    ],
+)  # fmt: skip
+def test_the_states_are_those_of_the_papers(slots, kept):
+    assert {segments: placed(slots)[segments - 1] for segments in kept} == kept
+
+
+@pytest.mark.parametrize(
+    ("max_steps", "checkpoints", "expected"),
+    [
+        (20, 4, (4, 1, False)),
+        (3, 4, (4, 1, True)),
+        (None, 4, (4, 1, False)),
+        (20, None, (20, 1, True)),
+    ],
+)
+def test_a_stride_may_be_asked_for(max_steps, checkpoints, expected):
+    plan = _schedule.plan(max_steps, checkpoints, 1)
+    assert (plan.slots, plan.stride, plan.covers) == expected

@@ -36,8 +36,9 @@ def while_loop(
         base: how many steps lie between two states that a bounded loop keeps.
     """
     options: dict[str, Any] = {}
-    if kind == "checkpointed":
-        options["checkpoints"] = checkpoints
+    if kind == "checkpointed" and checkpoints is not None:
+        # A state may be kept at each step, as programs that count evaluations expect.
+        options.update(checkpoints=checkpoints, base=1)
     if kind == "bounded":
         options["base"] = base
     return filter_while_loop(
