@@ -53,11 +53,11 @@ class TqdmDisplay:
         # time since the last one alone.
         self._bar = make(
             total=100.0,
-            desc=description,
+            desc=description and f"{description}: ",
             unit="%",
             leave=None,
             miniters=0,
-            bar_format="{l_bar}{bar}| [{elapsed}<{remaining}]",
+            bar_format="{desc}{percentage:6.2f}%|{bar}| [{elapsed}<{remaining}]",
         )
 
     def show(self, fraction: float) -> None:

@@ -18,7 +18,6 @@ from ecliptic.control._loops import (
 from ecliptic.errors import ArgumentError
 from ecliptic.tree import format_path
 
-
 # How many steps a segment of a bounded loop has at least.
 _BASE = 16
 
@@ -54,8 +53,8 @@ class WhileKind:
             )
         if self.base is not None and self.name == "lax":
             raise ArgumentError(
-                f'`filter_while_loop(base=...)` is for `kind="checkpointed"` and `kind="bounded"`; '
-                f'got kind="lax".'
+                '`filter_while_loop(base=...)` is for `kind="checkpointed"` and `kind="bounded"`; '
+                'got kind="lax".'
             )
         if self.base is not None and self.base < 1:
             raise ArgumentError(

@@ -143,12 +143,12 @@ def place(slots: Slots, position: Int[Array, ""]) -> tuple[Int[Array, ""], Slots
     count = slots.position.shape[0]
     number = jnp.arange(count, dtype=jnp.int32)
     previous = jnp.argmax(slots.position).astype(jnp.int32)
-    # While no segment runs more than twice, the spare states go in order, and before a state becomes
-    # more important than the one before, one is passed over.
+    # While no segment runs more than twice, the spare states go in order, and before a state
+    # becomes more important than the one before, one is passed over.
     twice = position < min(math.comb(count + 2, 2), _LARGEST)
     earliest = jnp.argmin(jnp.where(slots.spare, slots.position, _LARGEST))
-    # Later it is the latest: the gap that it leaves is passed early on the way back, when hardly any
-    # slot is free.
+    # Later it is the latest: the gap that it leaves is passed early on the way back, when hardly
+    # any slot is free.
     latest = jnp.argmax(jnp.where(slots.spare, slots.position, -1))
     spare = jnp.where(twice, earliest, latest).astype(jnp.int32)
     fresh, replaces = position < count, jnp.any(slots.spare)
