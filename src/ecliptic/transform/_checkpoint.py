@@ -46,7 +46,9 @@ class _Checkpoint(AbstractWrapper):
         if type(prevent_cse) is tuple:
             prevent_cse = _of_arrays(prevent_cse, fun, args, kwargs)
         recomputed = jax.checkpoint(function, prevent_cse=prevent_cse, **dict(options.jaxkwargs))
-        return unpack(recomputed(*flat.arrays))
+        out = recomputed(*flat.arrays)
+        flat.passage.finish()
+        return unpack(out)
 
 
 looks_like_wrapped(_Checkpoint)

@@ -8,6 +8,7 @@ from jax.tree_util import tree_flatten
 from ecliptic.transform._program import Output, pack_output
 from ecliptic.transform._wrapper import name_of
 from ecliptic.tree import is_array
+from ecliptic.tree._passage import Passage
 
 
 class Flat(NamedTuple):
@@ -17,10 +18,12 @@ class Flat(NamedTuple):
         function: takes the arrays as one list, and returns the output: as it is if it consists of
             arrays, and otherwise as an `Output`. `unpack` is for what comes out of JAX.
         arrays: the arrays that the call was given.
+        passage: the way of the arguments into the function; to be finished where it is called.
     """
 
     function: Callable[[list[Any]], Any]
     arrays: list[Any]
+    passage: Passage
 
 
 def flatten_call(
@@ -36,16 +39,17 @@ def flatten_call(
     for i in positions:
         # The function may be remembered for longer than the arrays shall be kept.
         leaves[i] = None
+    passage = Passage()
 
     def function(arrays: list[Any]) -> Any:
         filled = leaves.copy()
         for i, array in zip(positions, arrays, strict=True):
             filled[i] = array
-        args, kwargs = treedef.unflatten(filled)
+        args, kwargs = passage.unflatten(treedef, filled)
         return pack_output(fun(*args, **kwargs))
 
     function.__name__ = function.__qualname__ = name_of(fun)
-    return Flat(function, arrays)
+    return Flat(function, arrays, passage)
 
 
 def flatten_call_with_function(

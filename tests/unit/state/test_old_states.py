@@ -15,6 +15,7 @@ from ecliptic.errors import OldStateError
 from ecliptic.module import Module
 from ecliptic.state import State, StateIndex, make_with_state
 from ecliptic.transform import (
+    filter_checkpoint,
     filter_eval_shape,
     filter_grad,
     filter_jit,
@@ -83,6 +84,8 @@ CHANGING = {
             lambda x, s: f(s, x), (x, s), (jnp.ones_like(x), jax.tree.map(lambda _: None, s))
         )[0]
     ),
+    "checkpoint": filter_checkpoint,
+    "jit of checkpoint": lambda f: filter_jit(filter_checkpoint(f)),
     "linearize": lambda f: lambda s, x: filter_linearize(f, s, x)[0],
 }
 EVERY = pytest.mark.parametrize("run", CHANGING.values(), ids=CHANGING)
