@@ -17,9 +17,6 @@ class _MaybeBufferOf(type):
             instance = instance.unwrap()
         return isinstance(instance, cls.of)
 
-    def __repr__(cls) -> str:
-        return f"MaybeBuffer[{getattr(cls.of, '__name__', cls.of)}]"
-
 
 if TYPE_CHECKING:
     MaybeBuffer: TypeAlias = _T | Buffer
@@ -48,4 +45,7 @@ else:
         """
 
         def __class_getitem__(cls, item: Any) -> Any:
-            return _MaybeBufferOf("MaybeBuffer", (), {"of": item})
+            # Named by its argument rather than shown by a `__repr__`: in a union, `|`, Python shows
+            # a class by its name, and beartype refuses one that is shown in another way by itself.
+            name = f"MaybeBuffer[{getattr(item, '__name__', item)}]"
+            return _MaybeBufferOf(name, (), {"of": item})

@@ -1,6 +1,8 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from beartype import beartype
+from beartype.roar import BeartypeException
 from jaxtyping import Array, Float
 
 from ecliptic.control import Buffer, MaybeBuffer, buffer_at_set, filter_while_loop
@@ -29,7 +31,19 @@ def test_what_is_neither_is_no_instance():
 
 
 def test_it_shows_what_it_is_of():
-    assert repr(MaybeBuffer[int]) == "MaybeBuffer[int]"
+    of = MaybeBuffer[int]
+    assert repr(of) == "<class 'ecliptic.control._maybe_buffer.MaybeBuffer[int]'>"
+    assert repr(of | None) == "ecliptic.control._maybe_buffer.MaybeBuffer[int] | None"
+
+
+def test_beartype_takes_it_and_unions_of_it():
+    @beartype
+    def shape(x: MaybeBuffer[Float[Array, "3"]] | None) -> MaybeBuffer[Float[Array, "3"]]:
+        return x
+
+    assert shape(KINDS[1]) is KINDS[1]
+    with pytest.raises(BeartypeException):
+        shape(jnp.zeros(4))
 
 
 def test_the_body_of_a_loop_sees_one():
