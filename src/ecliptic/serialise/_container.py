@@ -1,9 +1,10 @@
 """The file of the named format: safetensors, and what Ecliptic writes into its metadata.
 
 A safetensors file is the length of a header, the header (JSON: the name, dtype, shape and place of
-each tensor, and a dictionary of strings called `__metadata__`) and the bytes of the tensors. The
-`safetensors` package writes it. It is read here, from the header's places straight into the memory
-that the arrays will own: the package would copy once more, and has no way to say where to.
+each tensor, and a dictionary of strings called `__metadata__`) and the bytes of the tensors. It is
+written and read here, and not by the package of that name, which copies once more when it reads and
+has no way to say where to, and takes longer to write many arrays. The package is the judge of it in
+the tests.
 
 `__metadata__["ecliptic"]` is JSON again, and starts with a checksum of the whole header. The
 checksum of each tensor is among the rest.
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ecliptic.errors import FileFormatError, MissingPackageError
+from ecliptic.errors import FileFormatError, SerialisationError
 from ecliptic.serialise._file import with_suffix, written_beside
 
 SUFFIX = ".safetensors"
@@ -57,6 +58,8 @@ _DTYPES: dict[str, tuple[str | None, int]] = {
 
 # The limit of safetensors itself.
 _LONGEST_HEADER = 100_000_000
+_NAMES = {np.dtype(known): name for name, (known, _) in _DTYPES.items() if known is not None}
+_BUFFER = 1 << 20
 _KEY = "ecliptic"
 _CRC_OPENING = '{"crc32":"'
 _NO_CRC = "00000000"
@@ -108,45 +111,50 @@ def write_container(path: Path, arrays: Mapping[str, np.ndarray], info: dict[str
         path: where to.
         arrays: contiguous arrays of dtypes that safetensors has.
         info: what else to write, as JSON.
-
-    Raises:
-        MissingPackageError: `safetensors` is not installed.
     """
-    try:
-        import safetensors.numpy  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingPackageError(
-            "`save` needs the package `safetensors`, which is not installed. Install it "
-            "(`pip install safetensors`, or `ecliptic[serialise]`)."
-        ) from error
-    data = {name: as_bytes(array) for name, array in arrays.items()}
-    text = _text(dict.fromkeys(arrays, _NO_CRC), info)
+    # The widest first, so that each is aligned, as safetensors itself orders them.
+    names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
+    data = {name: as_bytes(arrays[name]) for name in names}
+    entries: dict[str, Any] = {}
+    start = 0
+    for name in names:
+        array, stop = arrays[name], start + arrays[name].nbytes
+        dtype = _NAMES[array.dtype]
+        entries[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": (start, stop)}
+        start = stop
     with (
         written_beside(Path(os.path.realpath(path))) as beside,
         concurrent.futures.ThreadPoolExecutor(1) as thread,
+        open(beside, "wb", buffering=_BUFFER) as f,
     ):
         # The checksums are computed while the file is written, and put in their places afterwards.
         sums = thread.submit(lambda: {name: checksum(part) for name, part in data.items()})
-        safetensors.numpy.save_file(dict(arrays), beside, {_KEY: text})
-        with open(beside, "r+b") as f:
-            length = int.from_bytes(f.read(8), "little")
-            header = _with_text(f.read(length), text, _text(sums.result(), info))
-            place = _place_of_crc(header)
-            f.seek(8)
-            f.write(header[:place] + f"{zlib.crc32(header):08x}".encode())
-            f.write(header[place + len(_NO_CRC) :])
+        f.write(_header(entries, dict.fromkeys(names, _NO_CRC), info))
+        for part in data.values():
+            f.write(part.data)
+        header = _header(entries, sums.result(), info)
+        f.seek(0)
+        f.write(header)
 
 
-def _text(sums: dict[str, str], info: dict[str, Any]) -> str:
-    content = {"crc32": _NO_CRC, "format": FORMAT, "sums": sums, **info}
+def _header(entries: dict[str, Any], sums: dict[str, str], info: dict[str, Any]) -> bytes:
+    """The first bytes of a file, with their checksum."""
+    text = _json({"crc32": _NO_CRC, "format": FORMAT, "sums": sums, **info})
+    raw = _json({"__metadata__": {_KEY: text}, **entries}).encode()
+    if len(raw) > _LONGEST_HEADER:
+        raise SerialisationError(
+            f"The names and records of {len(entries)} arrays take {len(raw)} bytes, and a "
+            f"safetensors file has room for {_LONGEST_HEADER}. Save the tree in parts, with "
+            "`filter_spec`, or stack arrays."
+        )
+    raw += b" " * (-len(raw) % 8)
+    place = _place_of_crc(raw)
+    crc = f"{zlib.crc32(raw):08x}".encode()
+    return len(raw).to_bytes(8, "little") + raw[:place] + crc + raw[place + len(crc) :]
+
+
+def _json(content: dict[str, Any]) -> str:
     return json.dumps(content, separators=(",", ":"))
-
-
-def _with_text(header: bytes, old: str, new: str) -> bytes:
-    """A header with another text, of the same length, in the place of the one of Ecliptic."""
-    before, after = (json.dumps(text)[1:-1].encode() for text in (old, new))
-    assert header.count(before) == 1, "safetensors writes strings as JSON otherwise than expected"
-    return header.replace(before, after)
 
 
 def _place_of_crc(header: bytes) -> int:

@@ -39,6 +39,7 @@ _NATIVE = frozenset(
         *(f"{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)),
     )
 )
+_ARRAYS = (jax.Array, np.generic)
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
@@ -66,7 +67,7 @@ def encode(leaf: Any) -> tuple[Record, np.ndarray | None] | None:
     Raises:
         SerialisationError: it is an array without a value, or one that only pickling could write.
     """
-    if not isinstance(leaf, np.generic | jax.Array):
+    if not isinstance(leaf, _ARRAYS):
         kind = _kind_of_value(leaf)
         if kind is not None:
             return {"kind": kind, "value": _VALUES[kind].write(leaf)}, None
@@ -149,7 +150,7 @@ def read_value(record: Record, like: Any = None) -> Any:
 
 def form_of_leaf(leaf: Any) -> Form | None:
     """The form of a leaf of the skeleton; None if it is taken from the skeleton."""
-    if not isinstance(leaf, np.generic | jax.Array):
+    if not isinstance(leaf, _ARRAYS):
         kind = _kind_of_value(leaf)
         if kind is not None:
             return Form(kind)

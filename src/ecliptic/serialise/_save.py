@@ -51,7 +51,6 @@ def save(
     Raises:
         SerialisationError: a leaf has no value (it is being traced), or cannot be written without
             pickling; the message has its path.
-        MissingPackageError: `safetensors` is not installed.
 
     !!! Example
 
