@@ -18,7 +18,7 @@ from ecliptic._jax._define import define, no_tangent
 from ecliptic.barrier._derived import ARRAY, Batched, Program, Pushed, Transposed, typed
 from ecliptic.barrier._host import call_on_host
 from ecliptic.errors import ArgumentTypeError, RuleError
-from ecliptic.module import Module, Partial, field
+from ecliptic.module import Module, Partial, field, looks_like_wrapped
 from ecliptic.primitive import primitive_finalisations
 from ecliptic.tree import is_array
 
@@ -87,12 +87,21 @@ class _NoInline(Module):
         return self if instance is None else Partial(self, instance)
 
 
+looks_like_wrapped(_NoInline)
+
+
 class _Interchangeable(Module):
     """A function that is not inlined, and that others can replace."""
 
     _index: Any
     _leaves: tuple[Any, ...]
     _abstract: Any = field(static=True)
+
+    # Which function it calls may be known only when a program runs, so it looks like the other one.
+    # That has one argument more, so it is not what this wraps.
+    @property
+    def __name__(self) -> str:
+        return self._abstract.__name__
 
     @classmethod
     def of(cls, fn: Any, abstract: Any) -> "_Interchangeable":
@@ -104,6 +113,9 @@ class _Interchangeable(Module):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return _call((self._leaves, args, kwargs), self._index, self._abstract)
+
+
+looks_like_wrapped(_Interchangeable, "_abstract")
 
 
 class _Numbers:

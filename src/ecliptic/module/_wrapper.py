@@ -17,26 +17,38 @@ _NAMES = ("__name__", "__qualname__")
 class _Docstring:
     """The docstring of a class, which instances answer with that of what they wrap."""
 
-    def __init__(self, of_class: str | None) -> None:
+    def __init__(self, of_class: str | None, wrapped: str) -> None:
         self.of_class = of_class
+        self.wrapped = wrapped
 
     def __get__(self, instance: Any, owner: type | None = None) -> str | None:
-        return self.of_class if instance is None else instance.__wrapped__.__doc__
+        return self.of_class if instance is None else getattr(instance, self.wrapped).__doc__
 
 
 class _Annotations(dict):
     """The annotations of a class, in the place of which instances have those of what they wrap."""
 
+    def __init__(self, of_class: dict[str, Any], wrapped: str) -> None:
+        super().__init__(of_class)
+        self.wrapped = wrapped
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else getattr(instance.__wrapped__, "__annotations__", {})
+        if instance is None:
+            return self
+        return getattr(getattr(instance, self.wrapped), "__annotations__", {})
 
 
-def looks_like_wrapped(cls: type) -> None:
-    """Lets instances of `cls` answer with the name, docstring, ... of their `__wrapped__`.
+def looks_like_wrapped(cls: type, wrapped: str = "__wrapped__") -> None:
+    """Lets instances of `cls` answer with the name, docstring, ... of what they wrap.
 
     It is a property of the class and no state of an instance, so it survives every
     transformation of the tree. Names cannot be class attributes (Python keeps those of the
     class itself there), so they come by `__getattr__`.
+
+    Args:
+        cls: the class.
+        wrapped: the attribute that has what an instance wraps. `__wrapped__` gives it the signature
+            too, as far as `inspect` is concerned.
     """
     if isinstance(cls.__dict__.get("__doc__"), _Docstring):
         return
@@ -44,13 +56,13 @@ def looks_like_wrapped(cls: type) -> None:
 
     def __getattr__(self: Any, name: str) -> Any:
         if name in _NAMES:
-            return getattr(self.__wrapped__, name)
+            return getattr(getattr(self, wrapped), name)
         if fallback is not None:
             return fallback(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    type.__setattr__(cls, "__doc__", _Docstring(cls.__doc__))
-    annotations = _Annotations(inspect.get_annotations(cls))
+    type.__setattr__(cls, "__doc__", _Docstring(cls.__doc__, wrapped))
+    annotations = _Annotations(inspect.get_annotations(cls), wrapped)
     type.__setattr__(cls, "__annotations__", annotations)
     type.__setattr__(cls, "__getattr__", __getattr__)
 

@@ -92,8 +92,8 @@ def _check_alike(old: Any, new: Any) -> None:
     one, other = jax.tree.map(_kind, old), jax.tree.map(_kind, new)
     if jax.tree.structure(one) != jax.tree.structure(other) or one != other:
         raise StructureError(
-            "`Shared` puts what `get` gives in place of what is at `where`, so the two must have "
-            "the same structure, shapes and dtypes. At `where` is "
+            "Every node being shared together must have the same structure, shapes and dtypes: "
+            "`Shared` puts what `get` gives in place of what is at `where`. At `where` is "
             f"{one}, and `get` gives {other}."
         )
 

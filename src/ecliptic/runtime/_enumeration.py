@@ -294,7 +294,7 @@ else:
             'The solver diverged.'
             >>> outcomes = jax.vmap(solve)(jnp.array([1.0, jnp.nan]))
             >>> outcomes
-            ecliptic.runtime._enumeration.Outcome<[success, failure]>
+            ecliptic.runtime._enumeration.Outcome<['success' 'The solver diverged.']>
             >>> (outcomes == Outcome.success).tolist()
             [True, False]
         """
@@ -323,6 +323,8 @@ else:
                     f"`pred` of `{cls.__qualname__}.where` is a boolean or an array of booleans, "
                     f"and it is {pred!r} of type `{type(pred).__qualname__}`."
                 )
+            if a._value is b._value and pred.ndim == 0:
+                return a
             return EnumerationItem(jnp.where(pred, a._value, b._value), cls)
 
         @classmethod
@@ -330,7 +332,7 @@ else:
             """Makes an item of this enumeration of one that belongs to a base class.
 
             Args:
-                item: an item of a base class, or of this very class. May be a batch, or traced.
+                item: an item of a base class. May be a batch, or traced.
 
             Returns:
                 The item with the same name here.
@@ -348,7 +350,14 @@ else:
                 >>> bool(Fine.promote(Outcome.success) == Fine.success)
                 True
             """
-            if not (isinstance(item, EnumerationItem) and issubclass(cls, item._enumeration)):
+            known = isinstance(item, EnumerationItem)
+            if known and item._enumeration is cls:
+                raise EnumerationError(
+                    f"`{cls.__qualname__}.promote` takes items of the enumerations that "
+                    f"`{cls.__qualname__}` inherits from, and got one of `{cls.__qualname__}` "
+                    "itself: use it as it is."
+                )
+            if not (known and issubclass(cls, item._enumeration)):
                 what = (
                     f"one of `{item._enumeration.__qualname__}`"
                     if isinstance(item, EnumerationItem)

@@ -21,9 +21,11 @@ from ecliptic._jax._varying import vary_alike
 from ecliptic.errors import (
     ArgumentError,
     ArgumentTypeError,
+    EclipticWarning,
     RuntimeCheckError,
     TracetimeCheckError,
 )
+from ecliptic.module._warning import warn
 from ecliptic.primitive import unvmap_any
 from ecliptic.runtime._mode import Mode, OnError, breakpoint_frames, mode_of
 from ecliptic.runtime._report import CheckReport, user_places
@@ -152,7 +154,13 @@ def _checked(x: Any, pred: Any, index: Any, messages: tuple[str, ...], mode: Mod
     if known and not np.asarray(pred).any():
         return x
     report = CheckReport(messages, user_places())
-    if known and not isinstance(index, _jax.Tracer) and mode != "nan":
+    if known and mode == "nan" and not _jax.trace_state_clean():
+        warn(
+            f"A check fails whatever the data are, for its condition is true where the program is "
+            f'traced. By the mode "nan", its result is NaN. The check says: {" / ".join(messages)}',
+            EclipticWarning,
+        )
+    elif known and not isinstance(index, _jax.Tracer) and mode != "nan":
         _fail_now(report, pred, index, mode)
     return stop_if(x, pred, index, report, mode)
 

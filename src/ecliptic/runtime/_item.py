@@ -125,17 +125,18 @@ class EnumerationItem(Module):
         return hash((self._enumeration, int(self._value)))
 
 
-def _named(value: Any, names: list[str]) -> str:
-    """The members in a nested list, or how often each is there."""
-    labels = np.array([*names, "unknown"])
+def _several(value: Any, names: list[str], messages: list[str]) -> str:
+    """The messages of a few items, as an array; or how often each of many members is there."""
+    labels = [*names, "unknown"]
     known = (value >= 0) & (value < len(names))
     if value.size <= _LISTED:
-        labelled = labels[np.where(known, value, -1)]
-        return str(labelled.tolist()).replace("'", "")
-    found, counts = np.unique(labels[np.where(known, value, -1)], return_counts=True)
+        texts = [*map(_in_short, messages, names), labels[-1]]
+        shown = np.array(texts)[np.where(known, value, -1)]
+        return np.array2string(shown, max_line_width=10_000).replace("\n", "")
+    found, counts = np.unique(np.array(labels)[np.where(known, value, -1)], return_counts=True)
     shape = ",".join(map(str, value.shape))
-    shown = (f"{count} × {name}" for name, count in zip(found, counts, strict=True))
-    return f"[{shape}]: {', '.join(shown)}"
+    counted = (f"{count} × {name}" for name, count in zip(found, counts, strict=True))
+    return f"[{shape}]: {', '.join(counted)}"
 
 
 def _document(item: EnumerationItem, format_part: Any) -> wl.AbstractDoc:
@@ -147,7 +148,7 @@ def _document(item: EnumerationItem, format_part: Any) -> wl.AbstractDoc:
         # Something has put another leaf there: a `None`, a specification.
         text = repr(value)
     elif np.ndim(value) != 0:
-        text = _named(np.asarray(value), names)
+        text = _several(np.asarray(value), names, messages)
     else:
         number = int(value)
         known = number in range(len(names))

@@ -21,15 +21,16 @@ from ecliptic.module._warning import warn
 from ecliptic.transform._code import captured_by, unwrapped
 from ecliptic.tree import is_array
 
-# Below a megabyte, a constant costs little; tables and masks are meant to be constants.
-_DEFAULT = 2**20
+# Below four megabytes a constant adds less to a compilation than any compilation takes: models that
+# small may be closed over, and tables and masks are meant to be constants.
+DEFAULT_LIMIT = 2**22
 
 
 def _from_environment() -> int | None:
     text = os.environ.get("ECLIPTIC_LARGE_CONSTANT", "")
     if text.lower() == "off":
         return None
-    return int(text) if text.isdigit() else _DEFAULT
+    return int(text) if text.isdigit() else DEFAULT_LIMIT
 
 
 _everywhere = _from_environment()
@@ -41,9 +42,9 @@ def large_constants(size: int | None) -> Iterator[None]:
     """Sets from which size on captured arrays make `filter_jit` warn.
 
     A function that is compiled writes the arrays that it closes over, or that a `functools.partial`
-    fills in, into its program as constants. From a megabyte on, `filter_jit` warns of it, once for
-    each function. The environment variable `ECLIPTIC_LARGE_CONSTANT` sets the size for a whole
-    process, in bytes, or `off`.
+    fills in, into its program as constants. From four megabytes on, `filter_jit` warns of it,
+    once for each function. The environment variable `ECLIPTIC_LARGE_CONSTANT` sets the size for a
+    whole process, in bytes, or `off`.
 
     Args:
         size: the size in bytes from which on there is a warning; None for no warnings.
@@ -52,7 +53,7 @@ def large_constants(size: int | None) -> Iterator[None]:
 
         >>> import ecliptic as ec
         >>> import jax.numpy as jnp
-        >>> table = jnp.zeros((1024, 1024))
+        >>> table = jnp.zeros((1024, 2048))
         >>> with ec.debug.large_constants(None):
         ...     _ = ec.filter_jit(lambda i, table=table: table[i])(3)
     """

@@ -1,6 +1,7 @@
 """`ω`: arithmetic on whole PyTrees."""
 
 import operator
+import types
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -39,13 +40,18 @@ def _reflected(operation: Callable[[Any, Any], Any]) -> "Callable[[ω[_S], Any],
 def _combined(operation: Callable[[Any, Any], Any], one: "ω[Any]", other: Any) -> "ω[Any]":
     """Applies an operation to each leaf and its counterpart."""
     if isinstance(other, ω):
+        if one.is_leaf is not other.is_leaf and not _alike(one.is_leaf, other.is_leaf):
+            raise StructureError(
+                f"The two operands of an operation on ω have different `is_leaf`: {one.is_leaf!r} "
+                f"and {other.is_leaf!r}. Give the same function to both."
+            )
         leaves, structure = jax.tree.flatten(one.ω, is_leaf=one.is_leaf)
         others, other_structure = jax.tree.flatten(other.ω, is_leaf=other.is_leaf)
         if structure != other_structure:
             raise StructureError(
                 f"The two operands of an operation on ω differ in structure: "
-                f"{_difference(one, other)}. Only an array or a number is combined with every "
-                "leaf; write it without `**ω`."
+                f"{first_difference(one.ω, other.ω, one.is_leaf)}. Only an array or a number is "
+                "combined with every leaf; write it without `**ω`."
             )
         results = map(operation, leaves, others)
         return ω(structure.unflatten(results), one.is_leaf)
@@ -57,13 +63,18 @@ def _combined(operation: Callable[[Any, Any], Any], one: "ω[Any]", other: Any) 
     )
 
 
-def _difference(one: "ω[Any]", other: "ω[Any]") -> str:
-    if one.is_leaf is not other.is_leaf:
-        return (
-            f"their `is_leaf` are {one.is_leaf!r} and {other.is_leaf!r}, and make leaves of "
-            "different nodes"
-        )
-    return first_difference(one.ω, other.ω, one.is_leaf)
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two `is_leaf` are the same, or do the same: a `lambda` is often written twice."""
+    functions = isinstance(one, types.FunctionType) and isinstance(other, types.FunctionType)
+    return _deed(one) == _deed(other) if functions else bool(one == other)
+
+
+def _deed(function: types.FunctionType) -> Any:
+    """What a function does: its code without its place, and what it uses, by identity."""
+    code = function.__code__
+    used = [*(function.__closure__ or ()), *(function.__defaults__ or ())]
+    values = [x.cell_contents if isinstance(x, types.CellType) else x for x in used]
+    return code.co_code, code.co_consts, code.co_names, *map(id, (function.__globals__, *values))
 
 
 class _Metaω(type):
@@ -98,7 +109,7 @@ class ω(Generic[_T], metaclass=_Metaω):
             operation has that of the left operand.
 
     Raises:
-        StructureError: if the trees of two operands differ in structure.
+        StructureError: if the trees of two operands differ in structure, or in `is_leaf`.
         LeafError: if an operand is neither an ω nor an array nor a number.
 
     !!! Example

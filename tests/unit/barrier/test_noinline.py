@@ -96,6 +96,20 @@ def test_the_weights_of_a_module_are_differentiated():
     same(got.weight, ec.filter_grad(loss)(layer).weight)
 
 
+def test_it_looks_like_the_function():
+    def scale(x: int) -> str:
+        "Doubles."
+
+    def form(x: float) -> int:
+        "Keeps the shape."
+
+    one, other = noinline(scale), noinline(lambda x: x, form)
+    assert (one.__name__, one.__doc__, one.__annotations__["x"]) == ("scale", "Doubles.", int)
+    # What it stands for may be another one in each call.
+    assert (other.__name__, other.__doc__) == ("form", "Keeps the shape.")
+    assert other.__annotations__ == {"x": float, "return": int}
+
+
 def test_it_makes_a_method():
     class Scale(ec.Module):
         by: jax.Array

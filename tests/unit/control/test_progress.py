@@ -370,12 +370,12 @@ class TestTqdm:
     def test_it_draws_a_bar_to_the_end(self, capsys):
         scan(jnp.array(1.0), TqdmProgress(description="this loop"), 100)
         text = capsys.readouterr().err
-        assert "this loop:   0%|" in text
-        assert text.rstrip().rpartition("\r")[2].startswith("this loop: 100%|")
+        assert "this loop:   0.00%|" in text
+        assert text.rstrip().rpartition("\r")[2].startswith("this loop: 100.00%|")
 
     def test_it_stays_where_the_loop_stopped(self, capsys):
         count_to(4, TqdmProgress(1), max_steps=10)
-        assert capsys.readouterr().err.rstrip().rpartition("\r")[2].strip().startswith("40%|")
+        assert capsys.readouterr().err.rstrip().rpartition("\r")[2].strip().startswith("40.00%|")
 
     def test_it_is_imported_when_it_is_used(self):
         program = (

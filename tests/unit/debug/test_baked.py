@@ -14,7 +14,7 @@ from ecliptic.errors import EclipticWarning, LargeConstantWarning
 from ecliptic.transform import _baked
 
 X = jnp.ones(2)
-LARGE = np.zeros(2**18, np.float32)
+LARGE = np.zeros(2**20, np.float32)
 MODEL = {"a": {"weight": LARGE}}
 
 
@@ -77,7 +77,7 @@ MAKERS = {
 def test_it_warns_of_what_is_captured_and_says_how_large_it_is(make):
     f = ec.filter_jit(make(MODEL))
     variable = f"variable `{MAKERS[make]}`.*Pass `{MAKERS[make]}` as an argument"
-    with large_constants(2**20), pytest.warns(LargeConstantWarning, match="1.0 MB.*" + variable):
+    with pytest.warns(LargeConstantWarning, match="4.0 MB.*" + variable):
         f(X)
 
 
@@ -140,7 +140,7 @@ def test_a_method_of_a_jitted_class_gives_no_warning():
     Stepper(LARGE).step(X)
 
 
-@pytest.mark.parametrize("size", [None, 2**21])
+@pytest.mark.parametrize("size", [None, 2**23])
 def test_the_size_can_be_set(size):
     with large_constants(size):
         ec.filter_jit(closure(MODEL))(X)
@@ -154,7 +154,7 @@ def test_a_smaller_size_can_be_set():
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("24", 24), ("off", None), ("Off", None), ("", 2**20), ("many", 2**20)]
+    ("text", "size"), [("24", 24), ("off", None), ("Off", None), ("", 2**22), ("many", 2**22)]
 )
 def test_the_environment_sets_the_size(monkeypatch, text, size):
     monkeypatch.setenv("ECLIPTIC_LARGE_CONSTANT", text)

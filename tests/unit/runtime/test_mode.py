@@ -51,6 +51,12 @@ def test_nan_of_a_known_failure():
     assert bool(jnp.isnan(error_if(jnp.ones(()), True, "no", on_error="nan")))
 
 
+def test_a_failure_that_is_known_where_a_program_is_traced_is_warned_of():
+    f = jax.jit(lambda x: error_if(x, True, "no", on_error="nan"))
+    with pytest.warns(ec.errors.EclipticWarning, match=r'"nan", its result is NaN.*says: no'):
+        assert bool(jnp.isnan(f(1.0)))
+
+
 def test_the_argument_comes_before_the_context_and_the_context_before_the_environment(monkeypatch):
     def raises(**options):
         try:

@@ -107,6 +107,11 @@ def test_leaves_are_those_of_is_leaf():
     assert ω(pairs, is_leaf=paired)[0].ω == [1, 3]
 
 
+def test_a_function_that_is_written_twice_is_the_same():
+    one, other = ω([1], is_leaf=lambda x: x == 1), ω([2], is_leaf=lambda x: x == 1)
+    assert (one + other).ω == [3]
+
+
 def test_it_can_be_traced_and_differentiated():
     def norm(tree):
         return (tree**ω * tree**ω).call(jnp.sum).ω["x"]
@@ -120,7 +125,12 @@ def test_it_can_be_traced_and_differentiated():
     [
         (lambda: ω([1, 2]) + ω([1]), "differ in structure: at `tree` one has the entries"),
         (lambda: ω([1, 2]) + ω(1), "Only an array or a number is combined with every leaf"),
-        (lambda: ω([(1, 2)], is_leaf=paired) + ω([(1, 2)]), "their `is_leaf` are .* and None, and"),
+        (
+            lambda: ω([(1, 2)], is_leaf=paired) + ω([(1, 2)]),
+            "have different `is_leaf`: <.*> and None",
+        ),
+        (lambda: ω([1], is_leaf=paired) + ω([1]), "Give the same function to both"),
+        (lambda: ω([1], is_leaf=lambda x: x == 1) + ω([1], is_leaf=lambda x: x == 2), "different"),
     ],
 )
 def test_trees_of_different_structure_are_refused(use, match):
