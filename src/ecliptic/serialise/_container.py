@@ -64,6 +64,7 @@ _KEY = "ecliptic"
 _CRC_OPENING = '{"crc32":"'
 _NO_CRC = "00000000"
 _BLOCK = 4096
+_WORD = np.dtype("<u8")
 # XLA takes memory of this alignment over as it is.
 _ALIGNMENT = 64
 
@@ -91,12 +92,15 @@ def checksum(data: np.ndarray) -> str:
     the bytes that are left. Each changed bit and each exchanged block changes it, and it takes a
     tenth of the time of a CRC-32 of all.
     """
-    whole = data.size - data.size % _BLOCK
+    size = data.size
+    whole = size - size % _BLOCK
     crc = 0
     if whole:
-        words = data[:whole].view("<u8").reshape(-1, _BLOCK // 8)
-        crc = zlib.crc32(words.sum(axis=1, dtype="<u8").data)
-    return f"{zlib.crc32(data[whole:].data, crc):08x}"
+        words = data[:whole].view(_WORD).reshape(-1, _BLOCK // 8)
+        crc = zlib.crc32(np.add.reduce(words, axis=1).data)
+    if whole < size:
+        crc = zlib.crc32(data[whole:].data, crc)
+    return f"{crc:08x}"
 
 
 def as_bytes(array: np.ndarray) -> np.ndarray:
@@ -128,11 +132,16 @@ def write_container(path: Path, arrays: Mapping[str, np.ndarray], info: dict[str
         open(beside, "wb", buffering=_BUFFER) as f,
     ):
         # The checksums are computed while the file is written, and put in their places afterwards.
-        sums = thread.submit(lambda: {name: checksum(part) for name, part in data.items()})
-        f.write(_header(entries, dict.fromkeys(names, _NO_CRC), info))
-        for part in data.values():
+        # (For a small array, the two threads would wait for each other.)
+        large = {name: part for name, part in data.items() if part.size > _BUFFER}
+        later = thread.submit(lambda: {name: checksum(part) for name, part in large.items()})
+        sums = dict.fromkeys(names, _NO_CRC)
+        f.write(_header(entries, sums, info))
+        for name, part in data.items():
+            if name not in large:
+                sums[name] = checksum(part)
             f.write(part.data)
-        header = _header(entries, sums.result(), info)
+        header = _header(entries, sums | later.result(), info)
         f.seek(0)
         f.write(header)
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import PyTree
 
@@ -14,7 +15,6 @@ from ecliptic.serialise._describe import configuration, describe_function, versi
 from ecliptic.serialise._encoding import Record, encode
 from ecliptic.serialise._file import with_suffix
 from ecliptic.serialise._select import FilterSpec, flatten, picked
-from ecliptic.tree import is_array
 
 
 def save(
@@ -85,6 +85,10 @@ def save(
     return writing.left
 
 
+# Leaves that can be at several places; numbers are not worth it.
+_SHARED = (jax.Array, np.ndarray)
+
+
 class _Writing:
     """What there is to write so far."""
 
@@ -95,9 +99,7 @@ class _Writing:
         self._names: dict[int, str] = {}
 
     def add(self, name: str, leaf: Any) -> None:
-        first = (
-            self._names.setdefault(id(leaf), name) if is_array(leaf) or _is_numpy(leaf) else name
-        )
+        first = self._names.setdefault(id(leaf), name) if isinstance(leaf, _SHARED) else name
         if first != name:
             self.records[name] = {"same": first}
             return
@@ -113,10 +115,6 @@ class _Writing:
             self.records[name] = record
         if array is not None:
             self.arrays[name] = array
-
-
-def _is_numpy(leaf: Any) -> bool:
-    return isinstance(leaf, np.ndarray)
 
 
 def _as_metadata(metadata: Any) -> Any:

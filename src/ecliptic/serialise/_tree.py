@@ -161,7 +161,13 @@ def _shown(path: Any) -> str:
 
 
 def _at(what: str, path: Any, why: str) -> SerialisationError:
-    return SerialisationError(f"{what} at path {_shown(path)}: {why}")
+    return _about(path, f"{what} at path {_shown(path)}: {why}")
+
+
+def _about(path: Any, message: str) -> SerialisationError:
+    error = SerialisationError(message)
+    error.key_path = path
+    return error
 
 
 def _check_leaf(path: Any, leaf: Any, value: Any) -> None:
@@ -180,8 +186,9 @@ def _check_leaf(path: Any, leaf: Any, value: Any) -> None:
 
 
 def _changed(path: Any, what: str, expected: Any, found: Any) -> SerialisationError:
-    return SerialisationError(
+    return _about(
+        path,
         f"Deserialised leaf at path {_shown(path)} has changed {what} from {expected} in `like` to "
         f"{found} on disk. Build `like` as the tree was built that was written, or change the leaf "
-        "on the way with `filter_spec`."
+        "on the way with `filter_spec`.",
     )
