@@ -189,33 +189,51 @@ class _TrivialClosureConvert(Module):
 looks_like_wrapped(_TrivialClosureConvert)
 
 
-class _Converted:
-    """A traced function without its constants. Compared by identity, as programs of JAX are."""
+class _Call:
+    """How a program is called: what goes into it, and what its results are put into.
 
-    __slots__ = ("axes", "example", "jaxpr", "name", "out_positions", "out_template", "out_treedef")
+    Those of two programs are equal if the one program can take the place of the other.
+    """
+
+    __slots__ = ("axes", "example", "name", "out_leaves", "out_positions", "out_treedef")
 
     def __init__(self, name: str, example: _Example, arrays: list[Any], closed: Any, out: Any):
         self.name = name
         self.example = example
         self.axes = varying_axes([*closed.consts, *arrays])
-        self.jaxpr = without_constants(closed)
         if type(out) is Output:
             self.out_treedef = out.treedef
-            self.out_template = out.template.copy()
+            self.out_leaves = out.template.copy()
             self.out_positions = out.positions
             structs = out.arrays
         else:
             structs, self.out_treedef = tree_flatten(out)
             self.out_positions = list(range(len(structs)))
-            self.out_template = [None] * len(structs)
+            self.out_leaves = [None] * len(structs)
         for position, struct in zip(self.out_positions, structs, strict=True):
-            self.out_template[position] = struct
+            self.out_leaves[position] = struct
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Call):
+            return NotImplemented
+        return self is other or (
+            self.example == other.example
+            and self.axes == other.axes
+            and self.out_treedef == other.out_treedef
+            and self.out_positions == other.out_positions
+            and all(map(_same, self.out_leaves, other.out_leaves))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.example, self.out_treedef))
 
     def __repr__(self) -> str:
-        return f"<program of {self.name}>"
+        return f"<call of {self.name}>"
 
-    def run(self, consts: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Evaluates the program."""
+    def run(
+        self, jaxpr: Any, consts: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Evaluates a program."""
         fitting = self.example.fit(args, kwargs, self.name)
         known = self.example.leaves
         arrays = [
@@ -223,49 +241,50 @@ class _Converted:
             for struct, leaf in zip(known, fitting, strict=True)
             if isinstance(struct, jax.ShapeDtypeStruct)
         ]
-        leaves = self.out_template.copy()
+        leaves = self.out_leaves.copy()
         # Inside `jax.shard_map`, the program may be called with parts of what it was traced for.
         # What varies then cannot be combined with what does not.
         alike = vary_alike([*consts, *arrays], self.axes)
-        out = _jax.eval_jaxpr(self.jaxpr, alike[: len(consts)], *alike[len(consts) :])
+        out = _jax.eval_jaxpr(jaxpr, alike[: len(consts)], *alike[len(consts) :])
         for position, array in zip(self.out_positions, out, strict=True):
             leaves[position] = array
         return self.out_treedef.unflatten(leaves)
 
 
 class _ClosureConvert(Module):
-    """A function as a program, with what it closes over as leaves."""
+    """A function as a program, with what it closes over as leaves.
 
+    The program is a leaf, and no part of the structure. Then the results of two conversions can
+    be the outputs of two branches, or the carry of a loop, once `partition` has set the programs
+    aside; and what rewrites the programs in the parameters of operations finds it there.
+    """
+
+    jaxpr: Any = field(repr=False)
     consts: list[Any]
-    _converted: _Converted = field(static=True)
+    _call: _Call = field(static=True)
 
     # Not `__wrapped__`: the function may close over tracers, which must not live on in here.
     @property
     def __name__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._converted.name
+        return self._call.name
 
     def __getattr__(self, name: str) -> Any:
         if name == "__qualname__":
-            return self._converted.name
+            return self._call.name
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def jaxpr(self) -> Any:
-        """The program. It takes `consts`, then the arrays of the arguments."""
-        return self._converted.jaxpr
 
     @property
     def in_struct(self) -> Any:
         """The arguments that it takes, as a pair of positional and keyword arguments."""
-        return self._converted.example.arguments()
+        return self._call.example.arguments()
 
     @property
     def out_struct(self) -> Any:
         """What it returns, with a description in place of each array."""
-        return self._converted.out_treedef.unflatten(self._converted.out_template)
+        return self._call.out_treedef.unflatten(self._call.out_leaves)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._converted.run(self.consts, args, kwargs)
+        return self._call.run(self.jaxpr, self.consts, args, kwargs)
 
 
 def _closes_over_nothing(fn: Any) -> bool:
@@ -276,7 +295,7 @@ def _closes_over_nothing(fn: Any) -> bool:
 
 
 def filter_closure_convert(fn: Callable[_P, _T], *args: Any, **kwargs: Any) -> Callable[_P, _T]:
-    """Makes a PyTree of a function, whose leaves are the arrays that it closes over.
+    """Makes a PyTree of a function, with the arrays that it closes over as leaves.
 
     As `jax.closure_convert`, for any PyTree, and for all arrays and not only those that are being
     differentiated. An array in a closure is hidden from transformations; in a PyTree it is seen,
@@ -292,9 +311,11 @@ def filter_closure_convert(fn: Callable[_P, _T], *args: Any, **kwargs: Any) -> C
         A function, which is a Module. Calls must have arguments like those of the example: of the
         same structure, shapes and dtypes, and equal where they are no arrays. A Python number may
         stand for a scalar array of its dtype. Its attribute `consts` is the list of arrays that
-        `fn` closes over, the very same objects; `out_struct` is the output, with a
-        `jax.ShapeDtypeStruct` in place of each array. A plain function that closes over nothing is
-        kept as it is, and has no `consts`.
+        `fn` closes over, the very same objects, and `jaxpr` the program, which takes these and then
+        the arrays of the arguments. All of these are leaves: where only arrays may be, set the
+        program aside with `ecliptic.partition`, or use a filtered transformation. `out_struct` is
+        the output, with a `jax.ShapeDtypeStruct` in place of each array. A plain function that
+        closes over nothing is kept as it is, and has no `consts`.
 
     Raises:
         ArgumentTypeError: if `fn` cannot be called.
@@ -307,7 +328,7 @@ def filter_closure_convert(fn: Callable[_P, _T], *args: Any, **kwargs: Any) -> C
         >>> def line(slope):
         ...     return lambda x: slope * x
         >>> converted = filter_closure_convert(line(jnp.array(3.0)), jnp.array(1.0))
-        >>> print(converted(jnp.array(2.0)), jax.tree.leaves(converted))
+        >>> print(converted(jnp.array(2.0)), converted.consts)
         6.0 [Array(3., dtype=float32, weak_type=True)]
     """
     check_callable(fn, "filter_closure_convert")
@@ -321,5 +342,5 @@ def filter_closure_convert(fn: Callable[_P, _T], *args: Any, **kwargs: Any) -> C
     weak = [aval.weak_type for aval in closed.out_avals]
     out = treedef.unflatten(map(_with_weak_type, structs, weak))
     given = [array for array in flat.arrays if is_array(array)]
-    converted = _Converted(name_of(fn), example, given, closed, out)
-    return _ClosureConvert(list(closed.consts), converted)
+    call = _Call(name_of(fn), example, given, closed, out)
+    return _ClosureConvert(without_constants(closed), list(closed.consts), call)

@@ -20,6 +20,10 @@ def times(y):
     return lambda x: x * y
 
 
+def twice(consts):
+    return [2 * const for const in consts]
+
+
 def is_trivial(converted):
     return type(converted).__name__ == "_TrivialClosureConvert"
 
@@ -31,7 +35,7 @@ def test_consts_are_the_very_arrays():
     y = jnp.arange(2.0)
     converted = convert(times(y), jnp.ones(2))
     assert converted.consts[0] is y
-    assert len(jax.tree.leaves(converted)) == 1
+    assert jax.tree.leaves(converted) == [converted.jaxpr, y]
     assert converted(jnp.ones(2)).tolist() == [0, 1]
 
 
@@ -72,7 +76,7 @@ def test_tracers_are_found_wherever_they_hide(make):
         converted = convert(make(y), jnp.ones(2))
         assert not is_trivial(converted)
         assert any(const is y for const in converted.consts)
-        return jax.tree.map(lambda leaf: 2 * leaf, converted)(jnp.ones(2))
+        return ec.tree_at(lambda c: c.consts, converted, replace_fn=twice)(jnp.ones(2))
 
     assert jax.jit(f)(jnp.arange(2.0)).tolist() == [0, 2]
 
@@ -264,13 +268,83 @@ def test_it_goes_through_jit_grad_and_vmap_as_an_argument():
     def call(c, x):
         return c(x)
 
-    assert jax.jit(call)(converted, jnp.ones(2)).tolist() == [0, 1]
+    arrays, rest = ec.partition(converted, ec.is_array)
+    jitted = jax.jit(lambda arrays, x: ec.combine(arrays, rest)(x))
+    assert jitted(arrays, jnp.ones(2)).tolist() == [0, 1]
     assert ec.filter_jit(call)(converted, jnp.ones(2)).tolist() == [0, 1]
     slope = ec.filter_grad(lambda c, x: c(x).sum())(converted, jnp.full(2, 3.0))
     assert slope.consts[0].tolist() == [3, 3]
-    many = jax.tree.map(lambda c: jnp.stack([c, 2 * c]), converted)
-    out = ec.filter_vmap(call, in_axes=(0, None))(many, jnp.ones(2))
+    many = ec.tree_at(lambda c: c.consts[0], converted, replace_fn=lambda c: jnp.stack([c, 2 * c]))
+    out = ec.filter_vmap(call, in_axes=(ec.if_array(0), None))(many, jnp.ones(2))
     assert out.tolist() == [[0, 1], [0, 2]]
+
+
+def differently(y):
+    return lambda z: z - y
+
+
+def programs_aside(converted):
+    return ec.partition(converted, ec.is_array)
+
+
+def test_two_programs_with_the_same_arguments_and_output_have_one_structure():
+    y, x = jnp.arange(2.0), jnp.ones(2)
+    one, other = convert(times(y), x), convert(differently(y), x)
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    assert hash(jax.tree.structure(one)) == hash(jax.tree.structure(other))
+    assert not ec.tree_equal(one, other)
+    assert ec.tree_equal(one, one)
+
+
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (lambda y: lambda x: x * y[None], (jnp.ones((1, 2)),)),
+        (times, (jnp.ones(2, jnp.bfloat16),)),
+        (lambda y: lambda x: (x * y,), (jnp.ones(2),)),
+        (lambda y: lambda x: (x * y)[0], (jnp.ones(2),)),
+        (lambda y: lambda x, s: x * y, (jnp.ones(2), "s")),
+    ],
+    ids=["shape", "dtype", "output", "shape of the output", "argument"],
+)
+def test_those_with_others_have_another_structure(f, args):
+    y = jnp.arange(2.0, dtype=args[0].dtype)
+    one, other = convert(times(jnp.arange(2.0)), jnp.ones(2)), convert(f(y), *args)
+    assert jax.tree.structure(one) != jax.tree.structure(other)
+
+
+def test_those_that_return_other_strings_have_another_structure():
+    y, x = jnp.arange(2.0), jnp.ones(2)
+    one, other = (convert(lambda x, s=s: (x * y, s), x) for s in "ab")
+    assert jax.tree.structure(one) != jax.tree.structure(other)
+
+
+def test_two_of_them_can_be_the_outputs_of_branches():
+    x = jnp.ones(2)
+    rest = programs_aside(convert(times(x), x))[1]
+
+    def pick(which, y):
+        return jax.lax.cond(
+            which,
+            lambda: programs_aside(convert(times(y), x))[0],
+            lambda: programs_aside(convert(times(2 * y), x))[0],
+        )
+
+    assert ec.combine(pick(True, x), rest)(x).tolist() == [1, 1]
+    assert ec.combine(pick(False, x), rest)(x).tolist() == [2, 2]
+
+
+def test_equal_ones_are_traced_for_each_program():
+    y, x = jnp.arange(2.0), jnp.ones(2)
+    call = ec.filter_jit(lambda c, x: c(x))
+    assert call(convert(times(y), x), x).tolist() == [0, 1]
+    assert call(convert(differently(y), x), x).tolist() == [1, 0]
+
+
+def test_it_shows_its_constants_and_not_its_program():
+    shown = repr(convert(times(jnp.arange(2.0)), jnp.ones(2)))
+    assert "f32[2]" in shown
+    assert "mul" not in shown
 
 
 def test_it_does_not_keep_tracers():

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ecliptic.module import Module, ModuleMeta
+from ecliptic.module._initialise import initialising
 
 _ModuleMeta = ModuleMeta
 
@@ -14,7 +15,7 @@ class _HasDataclassInit(Mapping[type, bool]):
 
     def __getitem__(self, cls: type) -> bool:
         try:
-            return not cls.__class_spec__.custom_init  # pyright: ignore[reportAttributeAccessIssue]
+            return not cls.__class_spec__.custom_init
         except AttributeError:
             raise KeyError(cls) from None
 
@@ -31,3 +32,21 @@ _has_dataclass_init: Mapping[type, bool] = _HasDataclassInit()
 def is_abstract_module(cls: Any) -> bool:
     """Whether a Module class cannot be instantiated."""
     return inspect.isclass(cls) and issubclass(cls, Module) and cls.__class_spec__.lacks is not None
+
+
+class _CurrentlyInitialising:
+    """Where quax, which makes instances itself, says which of them may be assigned to."""
+
+    def add(self, module: Any) -> None:
+        """Starts the initialisation of an instance."""
+        # What a custom `__init__` finds set already.
+        for name, value, factory in type(module).__class_spec__.defaults:
+            object.__setattr__(module, name, value if factory is None else factory())
+        initialising.add(id(module))
+
+    def remove(self, module: Any) -> None:
+        """Ends it."""
+        initialising.discard(id(module))
+
+
+_currently_initialising = _CurrentlyInitialising()
