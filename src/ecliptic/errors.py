@@ -208,7 +208,13 @@ class EnumerationError(EclipticError, ValueError):
 
 
 class SerialisationError(EclipticError, RuntimeError):
-    """A tree cannot be written, or a file cannot be read as what its skeleton says."""
+    """A tree cannot be written, or a file cannot be read as what its skeleton says.
+
+    Attributes:
+        key_path: the path of the leaf, as `jax.tree_util` has paths; None if it is about no leaf.
+    """
+
+    key_path: tuple[object, ...] | None = None
 
 
 class FileFormatError(SerialisationError):

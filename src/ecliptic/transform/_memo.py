@@ -54,6 +54,23 @@ class Memo:
 
 
 _every: weakref.WeakSet[Memo] = weakref.WeakSet()
+_shared: weakref.WeakKeyDictionary[type, dict[Any, Memo]] = weakref.WeakKeyDictionary()
+_shared_lock = threading.Lock()
+
+
+def shared_memo(owner: type, key: Any, size: int) -> Memo:
+    """The table for a class and a key, the same one each time.
+
+    Args:
+        owner: the class, with which the table goes.
+        key: what tells its tables apart. If it has no hash, the table is a new one.
+        size: how much a new table remembers.
+    """
+    with _shared_lock:
+        try:
+            return _shared.setdefault(owner, {}).setdefault(key, Memo(size))
+        except TypeError:
+            return Memo(size)
 
 
 def clear_memos() -> None:

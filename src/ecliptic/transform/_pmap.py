@@ -5,14 +5,13 @@ their filtered forms are `filter_jit`, `filter_shard` and `filter_shard_map`.
 """
 
 import inspect
-import warnings
 from collections.abc import Callable, Hashable
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import tree_flatten
+from jax.tree_util import all_leaves, tree_flatten
 from jaxtyping import PyTree
 
 from ecliptic import _jax
@@ -30,7 +29,8 @@ from ecliptic.transform._axes import (
     lay,
 )
 from ecliptic.transform._in_axes import arrange
-from ecliptic.transform._memo import Memo
+from ecliptic.transform._memo import Memo, shared_memo
+from ecliptic.transform._pmap_stages import LoweredPmap, Mapped, Prepared, lower
 from ecliptic.transform._program import Output
 from ecliptic.transform._sizes import check_sizes, not_an_array
 from ecliptic.transform._static import static_key
@@ -72,15 +72,29 @@ class _Pmap(AbstractWrapper):
     _options: Static[_Options]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        options = self._options.value
-        run, arrays = self._prepare(args, kwargs)
-        if options.donate != "all":
-            return _finish(options, *run(arrays))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
-            return _finish(options, *run(arrays))
+        mapped = self._mapped
+        call = mapped.prepare(args, kwargs)
+        with mapped.quiet():
+            return mapped.finish(call.program(call.arrays))
 
-    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
+    def lower(self, /, *args: Any, **kwargs: Any) -> LoweredPmap:
+        """Traces and lowers the function; `.compile()` of the result compiles it.
+
+        Arrays among the arguments may be given as `jax.ShapeDtypeStruct`.
+        """
+        return lower(self._mapped, args, kwargs)
+
+    @property
+    def _mapped(self) -> Mapped:
+        options = self._options.value
+        return Mapped(
+            name_of(self._fun),
+            self._prepare,
+            lambda out: _finish(options, *out),
+            options.donate == "all",
+        )
+
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Prepared:
         """The program for these arguments, and the arrays in them."""
         options = self._options.value
         call, spec = arrange(options.in_axes, Call(self._fun, args, kwargs))
@@ -107,7 +121,8 @@ class _Pmap(AbstractWrapper):
             ),
         )
         run = options.programs.get(key, lambda: _compile(laid, is_traced, options, name))
-        return run, [x for x, traced in zip(laid.leaves, is_traced, strict=True) if traced]
+        arrays = [x for x, traced in zip(laid.leaves, is_traced, strict=True) if traced]
+        return Prepared(key, run, arrays)
 
 
 looks_like_wrapped(_Pmap)
@@ -229,6 +244,19 @@ def _finish(options: _Options, groups: list[list[Any]], shared: list[Any], out: 
     return out.treedef.unflatten(leaves)
 
 
+def _programs(fun: Any, options: Any) -> Memo:
+    """Where the programs of a function are kept.
+
+    Those of a callable PyTree, which is an argument of its programs like any other, are shared by
+    all trees of its class: `filter_pmap(module)` written twice compiles once. A plain function has
+    its own, which go when it goes.
+    """
+    leaves, treedef = tree_flatten(options)
+    key = (treedef, tuple(map(static_key, leaves)))
+    owner = None if all_leaves([fun]) else type(fun)
+    return Memo(512) if owner is None else shared_memo(owner, key, 512)
+
+
 def _check_options(pmapkwargs: dict[str, Any], donate: str) -> None:
     for option, instead in _REPLACED.items():
         if option in pmapkwargs:
@@ -306,7 +334,8 @@ def filter_pmap(
 
     Returns:
         A function, which is a Module, of the same arguments. It compiles once for each static part
-        of its arguments, and for their shapes and dtypes.
+        of its arguments, and for their shapes and dtypes; `lower` (then `compile`) does that ahead
+        of time.
 
     Raises:
         StructureError: if `in_axes` or `out_axes` is no prefix of the tree.
@@ -331,6 +360,8 @@ def filter_pmap(
         check_spec("in_axes", in_axes)
     check_spec("out_axes", out_axes)
 
+    jaxkwargs = {"axis_name": axis_name, **pmapkwargs}
+
     def wrap(fun: Any) -> Any:
         check_callable(fun, "filter_pmap")
         options = _Options(
@@ -340,8 +371,8 @@ def filter_pmap(
             axis_size=axis_size,
             donate=donate,
             is_leaf=is_leaf,
-            jaxkwargs={"axis_name": axis_name, **pmapkwargs},
-            programs=Memo(512),
+            jaxkwargs=jaxkwargs,
+            programs=_programs(fun, (in_axes, out_axes, axis_size, donate, is_leaf, jaxkwargs)),
         )
         return _Pmap(fun, Static(options))
 

@@ -247,8 +247,9 @@ class TestErrors:
             _read(b"1", [1.0], filter_spec=lambda f, x: f.read(1))
 
     def test_a_file_with_fewer_leaves_names_the_first_that_is_missing(self):
-        with pytest.raises(SerialisationError, match=r"path '\[1\]': the file ends before it"):
+        with pytest.raises(SerialisationError, match=r"'\[1\]': the file ends before it") as caught:
             _read(_bytes([1.0]), [1.0, 2.0])
+        assert caught.value.key_path == (jax.tree_util.SequenceKey(1),)
 
     @pytest.mark.parametrize("cut", [1, 5, 60, 130])
     def test_a_truncated_leaf_is_named(self, cut):

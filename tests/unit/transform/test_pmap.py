@@ -205,3 +205,47 @@ def test_as_a_decorator_and_on_methods():
 def test_mistakes(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+class TestAheadOfTime:
+    def test_it_gives_the_output_that_the_function_gives(self):
+        f, traces = counted()
+        compiled = filter_pmap(f).lower(A, "s").compile()
+        out, s, shape = compiled(A + 1, "s")
+        assert (out.tolist(), s, shape) == ((2 * (A + 1)).tolist(), "s", (2,))
+        assert len(traces) == 1
+
+    def test_arrays_may_be_described(self):
+        lowered = filter_pmap(lambda x: x + 1).lower(jax.ShapeDtypeStruct(A.shape, A.dtype))
+        assert "stablehlo" in lowered.as_text()
+        assert lowered.compile()(A).tolist() == (A + 1).tolist()
+
+    def test_other_static_arguments_are_refused(self):
+        compiled = filter_pmap(lambda x, s: x).lower(A, "one").compile()
+        with pytest.raises(ArgumentError, match="compiled for other arguments: .*'one' then and"):
+            compiled(A, "other")
+
+    def test_donated_buffers_of_no_use_are_no_matter(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            filter_pmap(lambda x: x[0], donate="all").lower(A).compile()
+
+
+class Adds(ec.Module):
+    by: int
+
+    def __call__(self, x):
+        TRACES.append(1)
+        return x + self.by
+
+
+TRACES: list[int] = []
+
+
+def test_the_programs_of_a_callable_tree_are_shared_by_all_its_wrappers():
+    TRACES.clear()
+    assert filter_pmap(Adds(1))(A).tolist() == filter_pmap(Adds(1))(A).tolist()
+    assert len(TRACES) == 1
+    filter_pmap(Adds(1), out_axes=1)(A)
+    filter_pmap(Adds(2))(A)
+    assert len(TRACES) == 3

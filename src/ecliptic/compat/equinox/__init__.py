@@ -18,7 +18,10 @@ from ecliptic.compat.equinox._adapters import (
     static_field,
     tree_inference,
 )
+from ecliptic.compat.equinox._checks import branched_error_if, error_if
 from ecliptic.compat.equinox._install import install, uninstall
+from ecliptic.compat.equinox._pmap import filter_pmap
+from ecliptic.compat.equinox._serialisation import tree_deserialise_leaves
 from ecliptic.errors import RuntimeCheckError as EquinoxRuntimeError
 from ecliptic.errors import TracetimeCheckError as EquinoxTracetimeError
 from ecliptic.module import (
@@ -29,11 +32,10 @@ from ecliptic.module import (
     field,
     module_update_wrapper,
 )
-from ecliptic.runtime import Enumeration, branched_error_if, error_if
+from ecliptic.runtime import Enumeration
 from ecliptic.serialise import (
     default_deserialise_filter_spec,
     default_serialise_filter_spec,
-    tree_deserialise_leaves,
     tree_serialise_leaves,
 )
 from ecliptic.transform import (
@@ -50,7 +52,6 @@ from ecliptic.transform import (
     filter_jit,
     filter_jvp,
     filter_make_jaxpr,
-    filter_pmap,
     filter_pure_callback,
     filter_shard,
     filter_value_and_grad,

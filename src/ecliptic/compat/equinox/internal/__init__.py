@@ -11,6 +11,7 @@ from ecliptic.barrier import (
     nontraceable,
     nontraceable_p,
 )
+from ecliptic.compat.equinox._checks import branched_error_if, error_if
 from ecliptic.compat.equinox.internal import _omega as _omega
 from ecliptic.compat.equinox.internal._containers import ContainerMeta
 from ecliptic.compat.equinox.internal._loops import scan, while_loop
@@ -68,8 +69,6 @@ from ecliptic.primitive import (
 from ecliptic.runtime import (
     Enumeration,
     assert_dce,
-    branched_error_if,
-    error_if,
 )
 from ecliptic.serialise import (
     to_onnx,

@@ -1,6 +1,7 @@
 """The names of `equinox.nn`."""
 
 from ecliptic.compat.equinox.nn import _attention as _attention
+from ecliptic.compat.equinox.nn._rotary import RotaryPositionalEmbedding
 from ecliptic.nn import (
     MLP,
     AdaptiveAvgPool1d,
@@ -38,7 +39,6 @@ from ecliptic.nn import (
     Pool,
     PReLU,
     RMSNorm,
-    RotaryPositionalEmbedding,
     Sequential,
     Shared,
     SpectralNorm,
