@@ -1,8 +1,8 @@
 """Loops and branches: those of `jax.lax`, over any PyTree."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ecliptic._later import later
 from ecliptic.control._cond import filter_cond, filter_switch
 from ecliptic.control._loops import Buffer, buffer_at_set
 from ecliptic.control._map import filter_associative_scan, filter_map
@@ -19,6 +19,15 @@ from ecliptic.control._while_loop import filter_fori_loop, filter_while_loop
 
 if TYPE_CHECKING:
     from ecliptic.control._conditional import maybe_set_p, select_if_vmap_p
+
+# Primitives are borrowed from JAX, which must not be a condition of the import.
+__getattr__ = later(
+    __name__,
+    {
+        "maybe_set_p": "ecliptic.control._conditional",
+        "select_if_vmap_p": "ecliptic.control._conditional",
+    },
+)
 
 __all__ = [
     "AbstractProgress",
@@ -39,10 +48,3 @@ __all__ = [
     "scan_trick",
     "select_if_vmap_p",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    # Primitives are borrowed from JAX, which must not be a condition of the import.
-    if name in ("maybe_set_p", "select_if_vmap_p"):
-        return getattr(importlib.import_module("ecliptic.control._conditional"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

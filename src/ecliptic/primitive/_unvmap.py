@@ -5,6 +5,7 @@ value for a whole batch. These operations make it: under `jax.vmap` they reduce 
 too, and their result is not mapped.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,18 @@ from ecliptic._jax._define import define, no_tangent, scalar_like
 from ecliptic.errors import RuleError
 from ecliptic.primitive._registry import register_impl_finalisation
 
+# What each does, and the dtype of its result, if it is not that of `x`.
+_REDUCTIONS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "unvmap_any": (jnp.any, np.dtype(bool)),
+    "unvmap_all": (jnp.all, np.dtype(bool)),
+    "unvmap_max": (jnp.max, None),
+}
 
-def _reduction(name: str, reduce: Callable[[Any], Any], dtype: Any) -> Any:
-    """The primitive of a reduction; `dtype` is that of the result, if it is not that of `x`."""
+
+@functools.cache
+def _reduction(name: str) -> Any:
+    """The primitive of a reduction, made at its first use."""
+    reduce, dtype = _REDUCTIONS[name]
     primitive = _jax.Primitive(name)
 
     def abstract(x: Any) -> Any:
@@ -42,14 +52,11 @@ def _reduction(name: str, reduce: Callable[[Any], Any], dtype: Any) -> Any:
     return primitive
 
 
-unvmap_any_p: Any = _reduction("unvmap_any", jnp.any, np.dtype(bool))
-"""The primitive of `unvmap_any`."""
-
-unvmap_all_p: Any = _reduction("unvmap_all", jnp.all, np.dtype(bool))
-"""The primitive of `unvmap_all`."""
-
-unvmap_max_p: Any = _reduction("unvmap_max", jnp.max, None)
-"""The primitive of `unvmap_max`."""
+def __getattr__(name: str) -> Any:
+    """The primitives `unvmap_any_p`, `unvmap_all_p` and `unvmap_max_p`."""
+    if name.removesuffix("_p") not in _REDUCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _reduction(name.removesuffix("_p"))
 
 
 def unvmap_any(x: Bool[ArrayLike, "..."]) -> Bool[Array, ""]:
@@ -69,7 +76,7 @@ def unvmap_any(x: Bool[ArrayLike, "..."]) -> Bool[Array, ""]:
         >>> print(jax.vmap(exp.unvmap_any)(jnp.array([False, True, False])))
         [ True  True  True]
     """
-    return unvmap_any_p.bind(jnp.asarray(x))
+    return _reduction("unvmap_any").bind(jnp.asarray(x))
 
 
 def unvmap_all(x: Bool[ArrayLike, "..."]) -> Bool[Array, ""]:
@@ -89,7 +96,7 @@ def unvmap_all(x: Bool[ArrayLike, "..."]) -> Bool[Array, ""]:
         >>> print(jax.vmap(exp.unvmap_all)(jnp.array([False, True, False])))
         [False False False]
     """
-    return unvmap_all_p.bind(jnp.asarray(x))
+    return _reduction("unvmap_all").bind(jnp.asarray(x))
 
 
 def unvmap_max(x: Int[ArrayLike, "..."]) -> Int[Array, ""]:
@@ -112,4 +119,4 @@ def unvmap_max(x: Int[ArrayLike, "..."]) -> Int[Array, ""]:
         >>> print(jax.vmap(exp.unvmap_max)(jnp.array([1, 3, 2])))
         [3 3 3]
     """
-    return unvmap_max_p.bind(jnp.asarray(x))
+    return _reduction("unvmap_max").bind(jnp.asarray(x))

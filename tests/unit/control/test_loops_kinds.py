@@ -251,7 +251,7 @@ def test_no_steps_at_all(kind):
 def test_the_largest_number_of_steps_ends_a_loop(kind):
     run = jax.jit(
         lambda x: ec.filter_while_loop(
-            lambda s: True, lambda s: s * 2, x, kind=kind, max_steps=5, base=2
+            lambda s: True, lambda s: s * 2, x, kind=kind, max_steps=5
         )
     )
     assert run(jnp.float32(1)) == 32
