@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ecliptic import nn, serialise
+from ecliptic import debug, nn, serialise
 from ecliptic._later import later
 from ecliptic.control import (
     AbstractProgress,
@@ -96,7 +96,7 @@ from ecliptic.tree import (
 )
 
 if TYPE_CHECKING:
-    from ecliptic import barrier, debug, primitive, testing
+    from ecliptic import barrier, primitive, testing, view
     from ecliptic.compat.equinox import (
         EquinoxRuntimeError,
         EquinoxTracetimeError,
@@ -111,9 +111,9 @@ __getattr__ = later(
     __name__,
     {
         "barrier": "ecliptic.barrier",
-        "debug": "ecliptic.debug",
         "primitive": "ecliptic.primitive",
         "testing": "ecliptic.testing",
+        "view": "ecliptic.view",
         "EquinoxRuntimeError": "ecliptic.compat.equinox",
         "EquinoxTracetimeError": "ecliptic.compat.equinox",
         "StrictConfig": "ecliptic.compat.equinox",
@@ -213,5 +213,6 @@ __all__ = [
     "tree_pprint",
     "tree_serialise_leaves",
     "unwrap_functions",
+    "view",
     "wrap_functions",
 ]
