@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ecliptic import _jax
 from ecliptic.errors import SerialisationError
 from ecliptic.serialise._leaf import (
     EXTENDED,
@@ -67,6 +68,9 @@ def encode(leaf: Any) -> tuple[Record, np.ndarray | None] | None:
     Raises:
         SerialisationError: it is an array without a value, or one that only pickling could write.
     """
+    if _is_plain_array(leaf):
+        array = np.asarray(leaf)
+        return {}, array if array.flags.c_contiguous else np.ascontiguousarray(array)
     if not isinstance(leaf, _ARRAYS):
         kind = _kind_of_value(leaf)
         if kind is not None:
@@ -83,6 +87,13 @@ def encode(leaf: Any) -> tuple[Record, np.ndarray | None] | None:
     elif getattr(leaf, "weak_type", False):
         record["weak"] = True
     return _stored(record, array)
+
+
+def _is_plain_array(leaf: Any) -> bool:
+    # What nearly all leaves are, told from the rest quickly.
+    if not isinstance(leaf, jax.Array) or isinstance(leaf, _jax.Tracer):
+        return False
+    return leaf.dtype in _NATIVE and not leaf.weak_type
 
 
 def _stored(record: Record, array: np.ndarray) -> tuple[Record, np.ndarray]:
