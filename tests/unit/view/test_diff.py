@@ -40,7 +40,7 @@ DIFFERENT = {
     "bool": (np.array([True, False]), np.array([True, True]), "1 of 2 elements, by at most 1"),
     "infinity": (jnp.array([jnp.inf]), jnp.array([0.0]), "inf → 0.0, by inf"),
     "complex": (jnp.array([1j]), jnp.array([1.0 + 0j]), "by 1.41421"),
-    "half": (jnp.ones(1, jnp.bfloat16), jnp.zeros(1, jnp.bfloat16), "1 → 0, by 1"),
+    "half": (jnp.ones(1, jnp.bfloat16), jnp.zeros(1, jnp.bfloat16), "1.0 → 0.0, by 1"),
     "key": (jax.random.key(0), jax.random.key(1), "1 of 2 elements, by at most 1 at [1]"),
 }
 
