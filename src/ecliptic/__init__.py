@@ -78,7 +78,6 @@ from ecliptic.transform import (
     if_array,
 )
 from ecliptic.tree import (
-    Text,
     apply_updates,
     combine,
     filter,
@@ -105,6 +104,7 @@ if TYPE_CHECKING:
         static_field,
         tree_inference,
     )
+    from ecliptic.view import tree_diff, tree_summary
 
 # What most programs do without, and the names that only programs written for Equinox use.
 __getattr__ = later(
@@ -114,6 +114,8 @@ __getattr__ = later(
         "primitive": "ecliptic.primitive",
         "testing": "ecliptic.testing",
         "view": "ecliptic.view",
+        "tree_diff": "ecliptic.view",
+        "tree_summary": "ecliptic.view",
         "EquinoxRuntimeError": "ecliptic.compat.equinox",
         "EquinoxTracetimeError": "ecliptic.compat.equinox",
         "StrictConfig": "ecliptic.compat.equinox",
@@ -139,7 +141,6 @@ __all__ = [
     "Static",
     "StaticFunction",
     "StrictConfig",
-    "Text",
     "TextProgress",
     "TqdmProgress",
     "apply_updates",
@@ -206,12 +207,14 @@ __all__ = [
     "tree_at",
     "tree_check",
     "tree_deserialise_leaves",
+    "tree_diff",
     "tree_equal",
     "tree_flatten_one_level",
     "tree_inference",
     "tree_pformat",
     "tree_pprint",
     "tree_serialise_leaves",
+    "tree_summary",
     "unwrap_functions",
     "view",
     "wrap_functions",

@@ -44,11 +44,13 @@ def public_names(module: types.ModuleType) -> list[str]:
 
 
 def public_values() -> Iterator[tuple[str, Any]]:
-    """Each promised name with its value, modules left out."""
+    """Each promised name with its value, modules left out, and under the first of its names."""
+    seen: set[int] = set()
     for prefix, module in namespaces().items():
         for name in public_names(module):
             value = getattr(module, name)
-            if not isinstance(value, types.ModuleType):
+            if not isinstance(value, types.ModuleType) and id(value) not in seen:
+                seen.add(id(value))
                 yield f"{prefix}.{name}", value
 
 
