@@ -13,11 +13,11 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 WORKERS ?= 2
 
-# What `make test` runs: the examples in the docstrings, and all tests but those that need PyTorch or
-# MuJoCo's kernels, which have targets of their own. `make test TESTS=tests/laws` runs less; ARGS go to pytest.
+# What `make test` runs: the examples in the docstrings, and all tests but those that need PyTorch,
+# MuJoCo's kernels or a browser, which have targets of their own. `make test TESTS=tests/laws` runs less; ARGS go to pytest.
 TESTS ?= src/ecliptic tests
 PYTEST_TEST = -m pytest -n $(WORKERS) --doctest-modules -p tests.support.strict_jax \
-    --ignore=tests/mjx --ignore=tests/torch $(COVER) $(ARGS) $(TESTS)
+    --ignore=tests/mjx --ignore=tests/site --ignore=tests/torch $(COVER) $(ARGS) $(TESTS)
 
 # COVERAGE=1 counts the lines and branches that ran, and fails below the limit in pyproject.toml.
 ifdef COVERAGE
@@ -77,6 +77,14 @@ types: $(STAMPS)/lint $(STAMPS)/test  ## Check the types of src with pyright.
 docs-check: $(STAMPS)/test  ## Run the code in the documents, follow their links.
 	$(BIN)/python -m pytest tests/meta/test_documents.py
 
+.PHONY: docs
+docs: $(STAMPS)/docs  ## Build the site in out/docs: runs the gallery, warnings are errors.
+	$(BIN)/python -m sphinx -W --keep-going -b html -d out/doctrees $(ARGS) docs out/docs
+
+.PHONY: docs-test
+docs-test: docs  ## Look at the site in a browser (chromium of the distribution, or CHROMIUM=path).
+	$(BIN)/python -m pytest tests/site
+
 .PHONY: surface
 surface: $(STAMPS)/test  ## Write the public names and signatures down anew.
 	$(BIN)/python -m tests.support.surface
@@ -120,7 +128,7 @@ $(STAMPS)/venv:
 	"$$chosen" -m venv --clear $(VENV)
 	@mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/test $(STAMPS)/lint $(STAMPS)/demo $(STAMPS)/bench $(STAMPS)/mjx $(STAMPS)/torch: pyproject.toml | $(STAMPS)/venv
+$(STAMPS)/test $(STAMPS)/lint $(STAMPS)/demo $(STAMPS)/bench $(STAMPS)/docs $(STAMPS)/mjx $(STAMPS)/torch: pyproject.toml | $(STAMPS)/venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(@F)]'
 	@touch $@
 

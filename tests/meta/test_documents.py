@@ -6,8 +6,15 @@ import tomllib
 import jax
 import pytest
 
-from tests.support.project import DESIGN, GUIDES, ROOT, code_of, documents, shown
-from tests.support.reference import FOLDER, pages
+from tests.support.project import (
+    DESIGN,
+    GUIDES,
+    ROOT,
+    code_of,
+    documents,
+    is_generated,
+    shown,
+)
 from tests.support.surface import public_values
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,9 +43,14 @@ def test_a_guide_is_a_program_that_runs(guide, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=shown)
-def test_a_guide_is_linked_from_the_index(guide):
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert f"]({guide.parent.name}/{guide.name})" in index
+def test_a_guide_is_linked_from_an_index(guide):
+    if guide.name == "index.md":
+        return
+    front = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    beside = guide.parent / "index.md"
+    assert f"]({guide.relative_to(ROOT / 'docs').as_posix()})" in front or (
+        f"]({guide.name})" in beside.read_text(encoding="utf-8")
+    )
 
 
 def test_the_readme_names_targets_that_exist():
@@ -57,7 +69,9 @@ def test_the_readme_names_targets_that_exist():
 def test_the_links_of_a_document_lead_to_files(path):
     prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.S | re.M)
     links = LINK.findall(prose)
-    assert [link for link in links if not (path.parent / link).exists()] == []
+    places = [path.parent / link for link in links]
+    # (To what the site is built with, the build of the site checks the links.)
+    assert [place for place in places if not place.exists() and not is_generated(place)] == []
 
 
 def test_design_pages_are_numbered_without_a_gap():
@@ -86,8 +100,3 @@ def test_the_changelog_names_every_public_name(name):
 def test_the_changelog_speaks_of_this_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-
-
-def test_the_reference_is_what_the_docstrings_say():
-    # `make reference` writes it anew.
-    assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")} == pages()

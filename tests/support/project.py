@@ -9,7 +9,15 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "ecliptic"
 DESIGN = ROOT / "docs" / "design"
 # Pages whose code is one program.
-GUIDES = sorted(p for name in ("guides", "errors") for p in (ROOT / "docs" / name).glob("*.md"))
+_GUIDES = ("guides/*.md", "errors/*.md", "migrate/*.md", "tutorials/*.md", "faq.md", "index.md")
+GUIDES = sorted(
+    path
+    for pattern in _GUIDES
+    for path in (ROOT / "docs").glob(pattern)
+    if path.name != "index.md" or path.parent.name == "docs"
+)
+# What the build of the site writes, and git ignores.
+GENERATED = tuple(ROOT / "docs" / name for name in ("gallery", "pictures", "reference"))
 
 _FOLDERS = (".ci", "bench", "docs", "examples", "src", "tests")
 _TEXT = {".json", ".md", ".py", ".toml", ""}
@@ -23,7 +31,13 @@ def sources(*folders: str) -> Iterator[Path]:
 
 def documents() -> list[Path]:
     """Every Markdown file of the project."""
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    found = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    return [path for path in found if not is_generated(path)]
+
+
+def is_generated(path: Path) -> bool:
+    """Whether the build of the site writes the file."""
+    return any(path.resolve().is_relative_to(folder) for folder in GENERATED)
 
 
 def code_of(document: Path, label: str = "python") -> list[str]:
@@ -42,6 +56,7 @@ def texts() -> Iterator[Path]:
         files += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
     for path in sorted(files):
         hidden = path.name.startswith(".") and path.name != ".gitignore"
+        hidden |= is_generated(path)
         if path.suffix in _TEXT and not hidden and path.name != "LICENSE":
             yield path
 

@@ -1,100 +1,277 @@
-"""The reference: one page for each public name, written from its docstring.
+"""The reference: one entry for each public name, written from its docstring, grouped by capability.
 
-`python -m tests.support.reference` (`make reference`) writes the pages anew.
+`pages` gives the text of each page, in MyST, as the site is built from it. `python -m
+tests.support.reference` (`make reference`) writes them to `docs/reference`, which git ignores.
 """
 
+import dataclasses
 import inspect
 import re
 import textwrap
+from collections.abc import Iterator
+from typing import Any
 
 from tests.support.project import ROOT
+from tests.support.reference_groups import CONSTANTS, GROUPS, Group
 from tests.support.surface import public_values
 
 FOLDER = ROOT / "docs" / "reference"
 
-_SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):$")
-_ITEM = re.compile(r"^(\*{0,2}\w+(?:, \w+)*): ")
+_SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes|References?|Source|Notes?):$")
+_ITEM = re.compile(r"^(\*{0,2}\w[\w.]*(?:, \*{0,2}\w+)*): ?")
+_ADMONITION = re.compile(r'^!!! (\w+)(?: "(.*)")?$')
+_REFERENCE = re.compile(r"\[`([^`]+)`\]\[([^\]]*)\]")
+_TITLES = {"Args": "Arguments"}
+
+
+class MissingEntryError(Exception):
+    """A public name has no text, or belongs to no group."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One public value, under each of its public names."""
+
+    names: tuple[str, ...]
+    value: Any
+
+    @property
+    def anchor(self) -> str:
+        """The name that references lead to."""
+        return self.names[0]
+
+
+def entries() -> list[Entry]:
+    """Every public value, once, in alphabetical order of its shortest name."""
+    names: dict[object, list[str]] = {}
+    values: dict[object, Any] = {}
+    for name, value in public_values():
+        # (Numbers and dictionaries that are equal may still be two constants.)
+        which = id(value) if callable(value) else name
+        names.setdefault(which, []).append(name)
+        values[which] = value
+    found = [
+        Entry(tuple(sorted(names[which], key=lambda name: (name.count("."), name))), value)
+        for which, value in values.items()
+    ]
+    return sorted(found, key=lambda entry: _last(entry.anchor).lower())
 
 
 def pages() -> dict[str, str]:
-    """The text of each page, by file name."""
-    found = {
-        name: v for name, v in sorted(public_values(), key=lambda x: x[0]) if _is_documented(v)
-    }
-    texts = {f"{_file_of(name)}.md": _page(name, value) for name, value in found.items()}
-    lines = [f"- [`{name}`]({_file_of(name)}.md): {_first_line(v)}" for name, v in found.items()]
-    head = "# Reference\n\nEvery public name, in alphabetical order.\n\n"
-    return texts | {"index.md": head + "\n".join(sorted(lines, key=str.lower)) + "\n"}
+    """The text of each page, by file name.
 
-
-def _is_documented(value: object) -> bool:
-    return (inspect.isclass(value) or callable(value)) and bool(inspect.getdoc(value))
-
-
-def _file_of(name: str) -> str:
-    return name.removeprefix("ecliptic.")
-
-
-def _first_line(value: object) -> str:
-    return " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
-
-
-def _signature(name: str, value: object) -> str:
-    if inspect.isclass(value) and issubclass(value, BaseException):
-        return f"class {name}({', '.join(base.__name__ for base in value.__bases__)})"
-    try:
-        parameters = inspect.signature(value).parameters.values()  # pyright: ignore
-    except (ValueError, TypeError):
-        return name
-    # A default that is an object without a literal of its own is shown by dots.
-    shown = [
-        p.replace(
-            annotation=inspect.Parameter.empty,
-            default=_Dots() if p.default is not p.empty and _is_opaque(p.default) else p.default,
-        )
-        for p in parameters
-    ]
-    return f"{name}{inspect.Signature(shown)}"
-
-
-class _Dots:
-    def __repr__(self) -> str:
-        return "..."
-
-
-def _is_opaque(default: object) -> bool:
-    return not isinstance(default, int | float | str | bool | tuple | type(None))
-
-
-def _page(name: str, value: object) -> str:
-    body = _markdown(inspect.getdoc(value) or "")
-    return f"# `{name}`\n\n```text\n{_signature(name, value)}\n```\n\n{body}"
-
-
-def _markdown(doc: str) -> str:
-    """A Google docstring as Markdown: sections as headings, their items as a list."""
-    doc = re.sub(r"^!!! Example\n((?:\n|    .*\n?)+)", _example, doc, flags=re.M)
-    doc = re.sub(r"\[(`[^`]+`)\]\[\]", r"\1", doc)
-    lines: list[str] = []
-    in_section = False
-    for line in doc.split("\n"):
-        section = _SECTION.match(line)
-        if section:
-            in_section = True
-            lines += [f"## {'Arguments' if section[1] == 'Args' else section[1]}", ""]
-        elif in_section and line.startswith("    "):
-            item = _ITEM.match(line[4:])
-            lines.append(
-                f"- `{item[1]}`: {line[4 + item.end() :]}" if item else f"  {line.strip()}"
-            )
+    Raises:
+        MissingEntryError: if a public name has no docstring, or belongs to no group.
+    """
+    grouped: dict[str, list[Entry]] = {group.slug: [] for group in GROUPS}
+    problems = []
+    everything = entries()
+    for entry in everything:
+        group = group_of(entry)
+        if group is None:
+            problems.append(f"`{entry.anchor}` belongs to no group of reference_groups.py")
+        elif not text_of(entry):
+            problems.append(f"`{entry.anchor}` has no docstring")
         else:
-            in_section = in_section and not line
+            grouped[group.slug].append(entry)
+    if problems:
+        raise MissingEntryError("\n".join(problems))
+    writer = _Writer({_last(name): entry.anchor for entry in everything for name in entry.names})
+    groups = [group for group in GROUPS if grouped[group.slug]]
+    texts = {f"{g.slug}.md": writer.page(g, grouped[g.slug]) for g in groups}
+    return texts | {"index.md": writer.index(groups, grouped)}
+
+
+def group_of(entry: Entry) -> Group | None:
+    """The group whose place is the longest beginning of where the value is defined."""
+    home = f"{getattr(entry.value, '__module__', '')}"
+    if not home.startswith("ecliptic."):
+        # Made by somebody else's class: it belongs where it is offered.
+        home = entry.anchor.rpartition(".")[0]
+    places = [
+        (len(place), group)
+        for group in GROUPS
+        for place in group.places
+        if f"{home}.".startswith(f"ecliptic.{place}.")
+    ]
+    return max(places, key=lambda x: x[0])[1] if places else None
+
+
+def text_of(entry: Entry) -> str:
+    """The docstring of a value, or what is written down for one that cannot have any."""
+    if inspect.isclass(entry.value) or callable(entry.value):
+        return inspect.getdoc(entry.value) or ""
+    name = _last(entry.anchor)
+    if type(entry.value).__name__ == "Primitive":
+        return f"The primitive of JAX that [`{name.removesuffix('_p')}`][] binds."
+    return CONSTANTS.get(entry.anchor.removeprefix("ecliptic."), "")
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+class _Writer:
+    """Writes entries as MyST; knows which names there are to refer to."""
+
+    def __init__(self, known: dict[str, str]):
+        self.known = known
+
+    def index(self, groups: list[Group], grouped: dict[str, list[Entry]]) -> str:
+        lines = ["# Reference", "", "Every public name, by what it is for.", ""]
+        for group in groups:
+            lines += [f"## {group.title}", "", f"[{group.summary}]({group.slug}.md)", ""]
+            for entry in grouped[group.slug]:
+                lines.append(f"- {self._role(entry.anchor)}: {self._summary(entry)}")
+            lines.append("")
+        slugs = "\n".join(group.slug for group in groups)
+        return "\n".join(lines) + f"\n```{{toctree}}\n:hidden:\n\n{slugs}\n```\n"
+
+    def page(self, group: Group, members: list[Entry]) -> str:
+        parts = [f"# {group.title}\n\n{group.summary}\n"]
+        parts += [self._entry(entry) for entry in members]
+        return "\n".join(parts)
+
+    def _summary(self, entry: Entry) -> str:
+        return self._inline(" ".join(text_of(entry).split("\n\n")[0].split()))
+
+    def _entry(self, entry: Entry) -> str:
+        value = entry.value
+        if inspect.isclass(value) and issubclass(value, BaseException):
+            bases = ", ".join(self._link(base.__name__) for base in value.__bases__)
+            body = f"Bases: {bases}\n\n{self.body(text_of(entry))}"
+            return _directive(7, "py:exception", entry.names, body)
+        body = self.body(text_of(entry))
+        if inspect.isclass(value):
+            body += "".join(f"\n{method}" for method in self._methods(value))
+            kind = "py:class"
+        else:
+            kind = "py:function" if callable(value) else "py:data"
+        ending = _signature(value) if callable(value) else ""
+        return _directive(7, kind, [name + ending for name in entry.names], body)
+
+    def _methods(self, cls: type) -> Iterator[str]:
+        """The documented methods and properties that the class, or a private base of it, defines."""
+        for name in sorted({name for base in cls.__mro__ if _is_ours(base) for name in vars(base)}):
+            value = inspect.getattr_static(cls, name)
+            documented = inspect.getdoc(value) if name[:1] != "_" else None
+            if not documented or name in vars(object):
+                continue
+            if isinstance(value, property):
+                yield _directive(5, "py:property", [name], self.body(documented))
+            elif callable(getattr(cls, name)):
+                static = isinstance(value, staticmethod | classmethod)
+                ending = _signature(getattr(cls, name), skip_first=not static)
+                yield _directive(5, "py:method", [name + ending], self.body(documented))
+
+    def body(self, doc: str) -> str:
+        """A Google docstring as MyST: sections in bold, their items as a list."""
+        blocks: list[str] = []
+        for head, lines in _blocks(doc):
+            text = textwrap.dedent("\n".join(lines)).strip("\n")
+            admonition = _ADMONITION.match(head)
+            if admonition:
+                blocks.append(self._admonition(admonition, text))
+            elif head:
+                title = head.removesuffix(":")
+                blocks.append(f"**{_TITLES.get(title, title)}**\n\n{self._items(title, text)}")
+            else:
+                blocks.append(_examples(self._inline(text)))
+        return "\n\n".join(block for block in blocks if block.strip()) + "\n"
+
+    def _admonition(self, head: "re.Match[str]", text: str) -> str:
+        if head[1] == "Example":
+            return f"**{head[2] or 'Example'}**\n\n{_examples(self._inline(text))}"
+        title = head[2] or head[1].capitalize()
+        return f"````{{admonition}} {title}\n{_examples(self._inline(text))}\n````"
+
+    def _items(self, section: str, text: str) -> str:
+        lines: list[str] = []
+        for line in text.split("\n"):
+            item = _ITEM.match(line)
+            if item and section != "Returns":
+                name = self._link(item[1]) if section == "Raises" else f"`{item[1]}`"
+                lines.append(f"- {name}: {self._inline(line[item.end() :])}".rstrip())
+            elif line.startswith("    ") and section != "Returns":
+                lines.append(f"  {self._inline(line[4:])}")
+            else:
+                lines.append(self._inline(line))
+        return "\n".join(lines)
+
+    def _inline(self, text: str) -> str:
+        return _REFERENCE.sub(lambda match: self._link(match[1]), text)
+
+    def _link(self, name: str) -> str:
+        anchor = self.known.get(_last(name))
+        return self._role(anchor, name) if anchor else f"`{name}`"
+
+    def _role(self, anchor: str, shown: str | None = None) -> str:
+        return f"{{py:obj}}`{shown or anchor.removeprefix('ecliptic.')} <{anchor}>`"
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.startswith("ecliptic.") and cls.__name__ != "Module"
+
+
+def _blocks(doc: str) -> Iterator[tuple[str, list[str]]]:
+    """The parts of a docstring: the line that opens each (empty for plain text), and its lines."""
+    head, lines = "", list[str]()
+    for line in doc.split("\n"):
+        opens = _SECTION.match(line) or _ADMONITION.match(line)
+        if opens or (head and line and not line.startswith(" ")):
+            yield head, lines
+            head, lines = (line, []) if opens else ("", [line])
+        else:
             lines.append(line)
-    return "\n".join(line.rstrip() for line in lines).strip() + "\n"
+    yield head, lines
 
 
-def _example(match: "re.Match[str]") -> str:
-    return f"## Example\n\n```pycon\n{textwrap.dedent(match[1]).strip()}\n```\n"
+def _examples(text: str) -> str:
+    """Fences around what is typed to Python, up to the end of its output."""
+    paragraphs = re.split(r"\n[ \t]*\n", text)
+    fenced = [f"```pycon\n{p}\n```" if p.lstrip().startswith(">>> ") else p for p in paragraphs]
+    return "\n\n".join(fenced).replace("\n```\n\n```pycon\n", "\n\n")
+
+
+def _directive(ticks: int, kind: str, signatures: "list[str] | tuple[str, ...]", body: str) -> str:
+    fence = "`" * ticks
+    # Names that share a value are lines of one signature.
+    head = "\n".join(signatures)
+    return f"{fence}{{{kind}}} {head}\n\n{body.strip()}\n{fence}\n"
+
+
+class _Shown:
+    """A default as a user would type it."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _signature(value: Any, skip_first: bool = False) -> str:
+    try:
+        parameters = list(inspect.signature(value).parameters.values())
+    except (ValueError, TypeError):
+        return "(...)"
+    shown = [
+        p.replace(annotation=p.empty, default=_default(p.default))
+        for p in parameters[1 if skip_first else 0 :]
+    ]
+    return str(inspect.Signature(shown))
+
+
+def _default(value: Any) -> Any:
+    if value is inspect.Parameter.empty or isinstance(value, int | float | str | None):
+        return value
+    if value in ((), []):
+        return value
+    if isinstance(value, type) or inspect.isroutine(value):
+        module, name = value.__module__ or "", value.__qualname__
+        if "<" not in name and not name.startswith("_") and not module.startswith("jax._"):
+            return _Shown(name if module == "builtins" else f"{module}.{name}")
+    return _Shown("...")
 
 
 def write() -> None:
@@ -105,7 +282,10 @@ def write() -> None:
         if path.name not in texts:
             path.unlink()
     for name, text in texts.items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+        path = FOLDER / name
+        # A page that is as it was keeps its date, so that the site need not be built anew.
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
