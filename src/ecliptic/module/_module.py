@@ -18,6 +18,7 @@ from ecliptic.module._copying import get_state, set_state
 from ecliptic.module._initialise import initialising, refuse_assignment, refuse_deletion
 from ecliptic.module._meta import ModuleMeta
 from ecliptic.module._spec import partly_compared
+from ecliptic.module._treescope import treescope_repr
 from ecliptic.tree import equality, tree_pformat
 
 _set = object.__setattr__
@@ -82,6 +83,9 @@ class Module(metaclass=ModuleMeta):
 
     def __repr__(self) -> str:
         return tree_pformat(self)
+
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        return treescope_repr(self, path, subtree_renderer)
 
     def __eq__(self, other: object) -> Any:
         if type(self) is not type(other):

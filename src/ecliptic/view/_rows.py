@@ -165,7 +165,7 @@ def _has_shape(leaf: Any) -> bool:
 
 
 def _is_value(node: Any) -> bool:
-    """Whether a node is no part of a model but a value in one: it has no leaves, and is no layer."""
+    """Whether a node is a value of what it is in: it has no leaves, and is no layer."""
     if node is None or isinstance(node, StaticFunction):
         return True
     return not callable(node) and not tree_leaves(node)

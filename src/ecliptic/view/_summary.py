@@ -16,6 +16,7 @@ from ecliptic.view._rows import SummaryRow, is_trainable, make_rows
 # How much of a row's static values is shown as text. A page shows all.
 _STATIC = 60
 _RIGHT = {"parameters", "bytes"}
+_UNITS = ("KiB", "MiB", "GiB", "TiB")
 
 
 class TreeSummary:
@@ -69,8 +70,8 @@ class TreeSummary:
             from rich.text import Text  # noqa: PLC0415
         except ImportError as error:
             raise MissingPackageError(
-                "a `TreeSummary` is shown in colours by the package `rich`, which is not installed. "
-                "Install it (`pip install rich`, or `ecliptic[view]`), or print the summary as text."
+                "a summary is shown in colours by the package `rich`, which is not installed. "
+                "Install it (`pip install rich`, or `ecliptic[view]`), or print it as text."
             ) from error
         table = Table(caption="\n".join(self._totals()), caption_justify="left", box=None)
         for name in self._heading():
@@ -214,12 +215,8 @@ def _show_output(output: Any) -> str:
 def _size(count: int) -> str:
     if count < 1024:
         return f"{count} B"
-    size, unit = float(count), "B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        size /= 1024
-        if size < 1000:
-            break
-    return f"{size:.1f} {unit}"
+    power = min((count.bit_length() - 1) // 10, len(_UNITS))
+    return f"{count / 1024**power:.1f} {_UNITS[power - 1]}"
 
 
 def _trainable(row: SummaryRow) -> str:
