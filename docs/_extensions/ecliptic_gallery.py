@@ -169,8 +169,8 @@ def index(examples: list[Example], results: dict[str, Result | None]) -> str:
     lines = [
         "# Gallery",
         "",
-        "Programs that run in seconds, on data that packages ship. What is printed and drawn here was",
-        "printed and drawn by these programs while this site was built, with `SMOKE=1`, which trains for",
+        "Programs that run in seconds, on data that packages ship. What is printed and drawn here",
+        "was printed and drawn by them while this site was built, with `SMOKE=1`, which trains for",
         "a moment only.",
         "",
         "::::{container} cards",

@@ -17,10 +17,13 @@ optimiser = optax.adam(4e-3)
 
 
 def make(key):
+    """A model before its training."""
     return ec.nn.MLP(in_size=1, out_size=1, width_size=32, depth=2, key=key)
 
 
 def train(model, x, y):
+    """The model after its training, and the loss of each step."""
+
     def mean_loss(model):
         return jnp.mean((jax.vmap(model)(x) - y) ** 2)
 
@@ -36,6 +39,7 @@ def train(model, x, y):
 
 
 def save(figure, name):
+    """Leaves a picture for the front page."""
     figure.savefig(FOLDER / f"{name}.png", dpi=150)
 
 

@@ -100,3 +100,10 @@ def test_the_changelog_names_every_public_name(name):
 def test_the_changelog_speaks_of_this_version():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [n for n, _ in public_values() if ".errors." in n])
+def test_the_index_of_errors_leads_from_each_class_to_a_page(name):
+    index = (ROOT / "docs" / "errors" / "index.md").read_text(encoding="utf-8")
+    rows = [line for line in index.splitlines() if f"`{name.rpartition('.')[2]}`" in line]
+    assert name.endswith(".EclipticError") or any(".md" in row for row in rows)

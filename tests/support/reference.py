@@ -151,7 +151,7 @@ class _Writer:
         return _directive(7, kind, [name + ending for name in entry.names], body)
 
     def _methods(self, cls: type) -> Iterator[str]:
-        """The documented methods and properties that the class, or a private base of it, defines."""
+        """The documented methods and properties of a class, and of its bases below `Module`."""
         for name in sorted({name for base in cls.__mro__ if _is_ours(base) for name in vars(base)}):
             value = inspect.getattr_static(cls, name)
             documented = inspect.getdoc(value) if name[:1] != "_" else None

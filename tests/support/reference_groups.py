@@ -27,7 +27,7 @@ GROUPS = (
     Group(
         "compilation",
         "Compilation and tracing",
-        "Functions of any PyTree as compiled programs, and what can be learnt without running them.",
+        "Functions of any PyTree as compiled programs, and what is known without running them.",
         ("transform",),
     ),
     Group(
