@@ -29,7 +29,7 @@ _PLAIN = (type(None), bool, int, float, str, tuple)
 
 # Names whose surface differs, which is meant, and why.
 ON_PURPOSE: dict[str, str] = {
-    "filter_custom_vjp": "its call takes any arguments: where there is none, the error says so",
+    "filter_custom_jvp": "its method `defjvps` takes the rules, and has no further argument",
     "internal.ContainerMeta": "an argument that only Python's class statement passes",
     "internal.Static": "how it holds its value is private, and one field",
     "internal.TextProgressMeter": "its settings are static: no transform is to trace or train them",
