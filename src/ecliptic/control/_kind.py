@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jax.tree_util import tree_flatten_with_path, tree_leaves, tree_map
+from jax.tree_util import tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
 
 from ecliptic.control._carry import Split, show
 from ecliptic.control._loops import (
@@ -180,4 +180,44 @@ def buffer_flags(construct: str, carry: Split, buffers: Any) -> list[bool]:
 
 def without_buffers(tree: Any) -> Any:
     """What a loop's function returned, with arrays in the place of buffers."""
-    return tree_map(lambda x: x.unwrap() if isinstance(x, Buffer) else x, tree)
+    return tree_map(lambda x: x.unwrap() if _is_buffer(x) else x, tree, is_leaf=_is_buffer)
+
+
+def _is_buffer(node: Any) -> bool:
+    return isinstance(node, Buffer)
+
+
+class Lent:
+    """The buffers of a loop around this one that are in the carry of this one.
+
+    They are buffers in this one too, whether or not it selects them, and are written only where
+    both loops would.
+
+    Args:
+        carry: the carry of this loop. `tree` is the same with arrays in the place of buffers.
+    """
+
+    def __init__(self, carry: Any) -> None:
+        leaves, treedef = tree_flatten(carry, is_leaf=_is_buffer)
+        self._buffers = {i: leaf for i, leaf in enumerate(leaves) if _is_buffer(leaf)}
+        for i, buffer in self._buffers.items():
+            leaves[i] = buffer.unwrap()
+        self.tree = treedef.unflatten(leaves) if self._buffers else carry
+
+    def flags(self, selected: Sequence[bool], carry: Split) -> list[bool]:
+        """Which arrays of the carry are buffers, given which of them this loop selects."""
+        return [x or i in self._buffers for i, x in zip(carry.traced, selected, strict=True)]
+
+    def inside(self, arrays: Sequence[Any], carry: Split) -> list[Any]:
+        """The arrays as the functions of this loop see them."""
+        pairs = zip(carry.traced, arrays, strict=True)
+        return [x.within(self._buffers[i]) if i in self._buffers else x for i, x in pairs]
+
+    def back(self, carry: Any) -> Any:
+        """The carry at the end of this loop, for the one around it."""
+        if not self._buffers:
+            return carry
+        leaves, treedef = tree_flatten(carry)
+        for i, buffer in self._buffers.items():
+            leaves[i] = buffer.holding(leaves[i])
+        return treedef.unflatten(leaves)

@@ -8,7 +8,7 @@ from jax.tree_util import tree_flatten_with_path
 
 from ecliptic.control._carry import Split, loop_wording, show, with_promotion
 from ecliptic.control._eager import run
-from ecliptic.control._kind import ScanKind, buffer_flags, without_buffers
+from ecliptic.control._kind import Lent, ScanKind, buffer_flags, without_buffers
 from ecliptic.control._metered import Measured, measured, scan_in_parts
 from ecliptic.control._progress import AbstractProgress
 from ecliptic.control._steps import Steps, pack_step, unpack_steps
@@ -109,12 +109,13 @@ def _scan(
     size, how = options
     steps = Steps(xs)
     say = loop_wording("filter_scan")
+    lent = Lent(init)
 
     def attempt(promoted: frozenset[int]) -> Any:
-        carry = Split(init, promoted)
+        carry = Split(lent.tree, promoted)
 
         def step(arrays: list[Any], inputs: list[Any]) -> Any:
-            out = f(carry.enter(arrays), steps.take(inputs))
+            out = f(carry.enter(lent.inside(arrays, carry)), steps.take(inputs))
             if not isinstance(out, tuple | list) or len(out) != 2:
                 raise ArgumentTypeError(
                     f"`filter_scan`: the function must return a pair, the new carry and the "
@@ -122,8 +123,7 @@ def _scan(
                 )
             return carry.accept(without_buffers(out[0]), say), pack_step(out[1])
 
-        flags = buffer_flags("filter_scan", carry, buffers)
-
+        flags = lent.flags(buffer_flags("filter_scan", carry, buffers), carry)
         if meter is None:
             after = None
             last, outputs = how.run(step, carry.arrays, steps.arrays, size, flags)
@@ -133,7 +133,7 @@ def _scan(
             )
         carry.finish()
         steps.finish()
-        return Measured((carry.merge(last), unpack_steps(outputs, size)), after)
+        return Measured((lent.back(carry.merge(last)), unpack_steps(outputs, size)), after)
 
     return with_promotion(attempt, learn)
 

@@ -8,7 +8,7 @@ from jaxtyping import ArrayLike, Bool, Int, Real
 
 from ecliptic.control._carry import Split, loop_wording, with_promotion
 from ecliptic.control._eager import run
-from ecliptic.control._kind import WhileKind, buffer_flags, without_buffers
+from ecliptic.control._kind import Lent, WhileKind, buffer_flags, without_buffers
 from ecliptic.control._metered import Measured, measured, while_with_reports, with_more
 from ecliptic.control._progress import AbstractProgress, NoProgress
 from ecliptic.errors import ArgumentError
@@ -119,17 +119,19 @@ def _while_loop(
     (body_fun, cond_fun, fraction, buffers), (init_val, meter) = functions, trees
     how: WhileKind = options
     say = loop_wording("filter_while_loop")
+    lent = Lent(init_val)
 
     def attempt(promoted: frozenset[int]) -> Any:
-        carry = Split(init_val, promoted)
+        carry = Split(lent.tree, promoted)
 
         def cond(arrays: list[Any]) -> Any:
-            return cond_fun(carry.merge(arrays))
+            return cond_fun(carry.merge(lent.inside(arrays, carry)))
 
         def body(arrays: list[Any]) -> list[Any]:
-            return carry.accept(without_buffers(body_fun(carry.enter(arrays))), say)
+            out = body_fun(carry.enter(lent.inside(arrays, carry)))
+            return carry.accept(without_buffers(out), say)
 
-        flags = buffer_flags("filter_while_loop", carry, buffers)
+        flags = lent.flags(buffer_flags("filter_while_loop", carry, buffers), carry)
         after = None
         if meter is None:
             last = how.run(cond, body, carry.arrays, flags)
@@ -144,7 +146,7 @@ def _while_loop(
                 meter,
             )
         carry.finish()
-        return Measured(carry.merge(last), after)
+        return Measured(lent.back(carry.merge(last)), after)
 
     return with_promotion(attempt, learn)
 

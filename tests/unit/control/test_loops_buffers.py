@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, Int, PyTree
 
 import ecliptic as ec
 from ecliptic.control import Buffer, buffer_at_set
@@ -202,3 +203,98 @@ def test_buffers_that_are_no_arrays():
 def test_buffers_that_are_no_nodes_of_the_carry():
     with pytest.raises(ArgumentError, match=r"returns nodes of the carry.*something else: 'x'"):
         ec.filter_scan(lambda c, _: (c, None), jnp.zeros(2), length=2, buffers=lambda c: "x")
+
+
+# --------------------------------------------------------------------- a buffer inside of the body
+
+
+def in_pairs(y, history, length, kind, inner, selects):
+    """As `remember`, two steps at a time, in a loop of its own inside of each step."""
+
+    def step(carry):
+        n, y, history, end = carry
+        new = jnp.sin(history[n + 1]) - 0.5 * history[n] * y
+        return n + 1, new, buffer_at_set(history, n + 2, new), end
+
+    def body(carry):
+        n = carry["n"]
+        buffers = (lambda c: c[2]) if selects else None
+        init = (n, carry["y"], carry["history"], n + 2)
+        n, y, history, _ = ec.filter_while_loop(
+            lambda c: c[0] < c[3], step, init, buffers=buffers, **inner
+        )
+        assert isinstance(history, Buffer)
+        return {"n": n, "y": y, "history": history}
+
+    init = {"n": jnp.int32(0), "y": y, "history": history}
+    out = ec.filter_while_loop(
+        lambda c: c["n"] < length, body, init, buffers=lambda c: c["history"], **kind
+    )
+    return out["history"]
+
+
+@pytest.mark.parametrize("selects", [True, False])
+@pytest.mark.parametrize("kind", ["lax", "checkpointed", "bounded"])
+def test_a_loop_inside_of_a_loop_takes_its_buffer(kind, selects):
+    kind = KINDS[kind]
+    close(in_pairs(Y, HISTORY, N, kind, kind, selects), written_out(Y, HISTORY, N))
+
+
+def test_gradients_go_through_a_loop_inside_of_a_loop():
+    kind = KINDS["checkpointed"]
+    run = jax.jit(lambda y, h: in_pairs(y, h, N, kind, kind, True).sum())
+    expected = jax.grad(lambda y, h: written_out(y, h, N).sum(), argnums=(0, 1))(Y, HISTORY)
+    close(jax.grad(run, argnums=(0, 1))(Y, HISTORY), expected)
+
+
+def test_a_loop_inside_writes_nothing_for_an_element_that_has_stopped():
+    lengths = jnp.array([0, 2, 6])
+    kind = KINDS["checkpointed"]
+    out = jax.vmap(lambda n: in_pairs(Y, HISTORY, n, kind, KINDS["lax"], True))(lengths)
+    close(out, jnp.stack([written_out(Y, HISTORY, n) for n in (0, 2, 6)]))
+
+
+def test_a_scan_inside_of_a_scan_takes_its_buffer():
+    def inner(buffer, i):
+        return buffer.at[i].set(i + 1), None
+
+    def outer(buffer, start):
+        buffer, _ = ec.filter_scan(inner, buffer, start + jnp.arange(2))
+        return buffer, None
+
+    out, _ = ec.filter_scan(
+        outer, jnp.zeros(4, int), jnp.array([0, 2]), kind="checkpointed", buffers=lambda b: b
+    )
+    assert out.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "through",
+    [
+        lambda write, buffer: jax.lax.cond(True, write, lambda b: b, buffer),
+        lambda write, buffer: ec.filter_cond(True, write, lambda b: b, buffer),
+        lambda write, buffer: ec.filter_jit(write)(buffer),
+        lambda write, buffer: ec.filter_fori_loop(0, 1, lambda _, b: write(b), buffer),
+    ],
+    ids=["lax.cond", "filter_cond", "filter_jit", "filter_fori_loop"],
+)
+def test_a_buffer_goes_through_what_the_body_calls(through):
+    def body(carry):
+        i, buffer = carry
+        buffer = through(lambda b: b.at[i].set(2.0 * i.astype(float)), buffer)
+        assert isinstance(buffer, Buffer)
+        return i + 1, buffer
+
+    def run(length):
+        return ec.filter_while_loop(
+            lambda c: c[0] < length, body, (jnp.int32(0), -jnp.ones(3)),
+            kind="checkpointed", max_steps=3, buffers=lambda c: c[1],
+        )[1]  # fmt: skip
+
+    assert jax.vmap(run)(jnp.array([1, 3])).tolist() == [[0, -1, -1], [0, 2, 4]]
+
+
+def test_a_buffer_passes_for_a_tree_of_arrays():
+    assert isinstance(Buffer(jnp.zeros(3)), PyTree[Array])
+    assert isinstance(Buffer(jnp.zeros(3), jnp.array(True)), PyTree[Array])
+    assert not isinstance(Buffer(jnp.zeros(3)), PyTree[Int[Array, "..."]])

@@ -28,6 +28,9 @@ class Buffer:
     Each part is written once at most, and read only after that (or if it is never written). This
     is not checked; the gradient of a loop that breaks it is wrong.
 
+    It is a PyTree, so it can go into a branch, a jitted function, or the carry of a loop inside of
+    the loop, where it stays a buffer.
+
     Args:
         array: the array.
         active: where false, nothing is written.
@@ -96,11 +99,39 @@ class Buffer:
         """The array, for the loop itself: its functions have no use for it."""
         return self._array
 
+    def within(self, outer: "Buffer") -> "Buffer":
+        """The same, written only where a buffer of a loop around this one would be, too."""
+        return Buffer(self._array, _both(self._active, outer._active))
+
+    def holding(self, array: Array) -> "Buffer":
+        """The same with another array."""
+        return Buffer(array, self._active)
+
     def __repr__(self) -> str:
         return f"Buffer({self._array!r})"
 
     def __iter__(self) -> Any:
         raise ArgumentTypeError(_misuse("was iterated over"))
+
+
+def _flatten(buffer: Buffer) -> tuple[tuple[Any, ...], bool]:
+    always = buffer._active is True
+    return (buffer._array,) if always else (buffer._array, buffer._active), always
+
+
+def _unflatten(always: bool, children: Any) -> Buffer:
+    array, active = (*children, True) if always else children
+    return Buffer(array, active)
+
+
+jax.tree_util.register_pytree_node(Buffer, _flatten, _unflatten)
+
+
+def _both(one: Any, other: Any) -> Any:
+    """Whether both are so; `True` itself is known beforehand."""
+    if one is True:
+        return other
+    return one if other is True else one & other
 
 
 def _misuse(what: str) -> str:
@@ -133,7 +164,7 @@ class _Place:
             **options: those of `jax.numpy.ndarray.at`'s `set`.
         """
         array, active = self._buffer._array, self._buffer._active
-        goes = pred if active is True else (active if pred is True else active & pred)
+        goes = _both(active, pred)
         return Buffer(_write(array, self._item, value, goes, options), active)
 
     def __getattr__(self, name: str) -> Any:
