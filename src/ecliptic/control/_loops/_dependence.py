@@ -6,6 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ecliptic._jax._evaluate import bind, evaluate, trace
+
 # Operations whose one inner program has the same inputs and outputs as they have. Those with custom
 # derivatives are not among them: the derivative may depend on more than the value does.
 _TRANSPARENT = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "remat2": "jaxpr"}
@@ -42,8 +44,7 @@ def _outputs(program: Any, inputs: Sequence[int], smooth: bool) -> list[int]:
 
     for eqn in program.eqns:
         masks = [of(var) for var in eqn.invars]
-        inner = eqn.params.get(_TRANSPARENT.get(eqn.primitive.name, ""))
-        inner = getattr(inner, "jaxpr", inner)
+        inner, _ = _inner(eqn)
         if eqn.primitive.name == "stop_gradient" and smooth:
             out = [0] * len(eqn.outvars)
         elif inner is not None and len(inner.invars) == len(masks):
@@ -55,6 +56,36 @@ def _outputs(program: Any, inputs: Sequence[int], smooth: bool) -> list[int]:
             out = [union] * len(eqn.outvars)
         known.update(zip(eqn.outvars, out, strict=True))
     return [of(var) for var in program.outvars]
+
+
+def _inner(eqn: Any) -> tuple[Any, Sequence[Any]]:
+    """The program of a transparent operation with its constants, or None for another operation."""
+    inner = eqn.params.get(_TRANSPARENT.get(eqn.primitive.name, ""))
+    return getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
+
+
+def _is_mixed(eqn: Any) -> bool:
+    inner, _ = _inner(eqn)
+    if inner is None or len(inner.invars) != len(eqn.invars):
+        return False
+    return any(len(on) < len(inner.invars) for on in program_dependence(inner))
+
+
+def unmixed(closed: Any) -> Any:
+    """The same program, where each output of an operation depends on all inputs of the operation.
+
+    A transparent operation of which an output depends on less is replaced by what it does. What is
+    needed for one output of the program is then computed from nothing else.
+    """
+    if not any(map(_is_mixed, closed.jaxpr.eqns)):
+        return closed
+
+    def apply(eqn: Any, values: list[Any]) -> Sequence[Any]:
+        if _is_mixed(eqn):
+            return evaluate(*_inner(eqn), values, apply)
+        return bind(eqn, values, eqn.params)
+
+    return trace(lambda *args: evaluate(closed.jaxpr, closed.consts, args, apply), closed.in_avals)
 
 
 def is_smooth(value: Any) -> bool:

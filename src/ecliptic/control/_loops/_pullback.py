@@ -14,7 +14,7 @@ from jax.tree_util import tree_flatten, tree_map
 
 from ecliptic import _jax
 from ecliptic._jax._constants import without_constants
-from ecliptic.control._loops._dependence import program_dependence
+from ecliptic.control._loops._dependence import program_dependence, unmixed
 from ecliptic.control._loops._loop import Arrays, Axis, Loop, axes, replaced, where
 
 
@@ -116,7 +116,7 @@ def pullback(
 
     described = tree_map(jax.typeof, (consts, [state[i] for i in held_at]))
     rest = [jax.typeof(state[i]) for i in kept_at]
-    closed = jax.make_jaxpr(step)(*described, rest, True)
+    closed = unmixed(jax.make_jaxpr(step)(*described, rest, True))
     program = _Program(closed, len(consts) + len(held_at), len(kept_at))
 
     def backward(inv: Arrays, kept: Arrays, cts: Arrays, active: Any) -> tuple[Arrays, Arrays]:
