@@ -183,6 +183,8 @@ def _index(args: Any, program: Program) -> tuple[Any, list[Any]]:
 
 def _directly(*args: Any, program: Program, out: Any) -> list[Any]:
     index, arrays = _index(args, program)
+    # Under `jax.grad(f)(3.0)` the primal is the Python number, which has become an array by now.
+    arrays = [x if is_array(x) else jax.numpy.asarray(x) for x in arrays]
     return program.function(_known(index))(arrays)
 
 

@@ -53,7 +53,8 @@ def tree_at(
         replace_fn: is called with each node that was picked, and returns what stands in its place.
             Exactly one of `replace` and `replace_fn` has to be given.
         is_leaf: as in `jax.tree.map`: which nodes are leaves too. With
-            `is_leaf=lambda x: x is None`, a `None` can be replaced.
+            `is_leaf=lambda x: x is None`, any `None` can be replaced; without, one that is the
+            only one of the tree.
 
     Returns:
         A PyTree like `pytree`, in which what `where` picked is replaced.
@@ -72,7 +73,14 @@ def tree_at(
         raise SelectionError(
             f"tree_at() takes either `replace` or `replace_fn`, and got {got} of them."
         )
-    selection = _select(where, pytree, is_leaf)
+    try:
+        selection = _select(where, pytree, is_leaf)
+    except _PickedNoneError:
+        # If there is just one None, it is clear which is meant, and it may count as a leaf.
+        is_leaf = _or_none(is_leaf)
+        if sum(leaf is None for leaf in jtu.tree_leaves(pytree, is_leaf=is_leaf)) != 1:
+            raise
+        selection = _select(where, pytree, is_leaf)
     if replace_fn is _not_given:
         values = _values(selection, replace)
     else:
@@ -104,6 +112,10 @@ class _LeafReadError(SelectionError, AttributeError):
 
 class _NotANodeError(SelectionError, TypeError):
     """`where` picked something else than nodes. A TypeError, as it is elsewhere in the field."""
+
+
+class _PickedNoneError(_NotANodeError):
+    """`where` picked a None."""
 
 
 class _Placeholder:
@@ -198,6 +210,12 @@ def _is_none(node: Any) -> bool:
     return node is None
 
 
+def _or_none(is_leaf: IsLeaf | None) -> IsLeaf:
+    if is_leaf is None:
+        return _is_none
+    return lambda node: node is None or is_leaf(node)
+
+
 def _count(tree: PyTree, nodes: Sequence[Any], is_leaf: IsLeaf | None) -> Counter[int]:
     """Count how often each of the nodes is met in the tree."""
     ids = {id(node) for node in nodes}
@@ -221,7 +239,8 @@ def _locate(picked: Any, marked: PyTree, pytree: PyTree) -> _Selection:
     for number, node in enumerate(nodes):
         if node is None or met[id(node)] != 1:
             name = "`where`" if single else f"`where`, in element {number},"
-            raise _NotANodeError(_why_not(node, name, met[id(node)], marked, pytree))
+            kind = _PickedNoneError if node is None else _NotANodeError
+            raise kind(_why_not(node, name, met[id(node)], marked, pytree))
     return _Selection(marked, nodes, single)
 
 
@@ -235,7 +254,8 @@ def _locate_by_value(
     met = _count(pytree, nodes, is_leaf)
     for node in nodes:
         if not met[id(node)]:
-            raise _NotANodeError(_why_not(node, "`where`", 0, pytree, pytree)) from cause
+            kind = _PickedNoneError if node is None else _NotANodeError
+            raise kind(_why_not(node, "`where`", 0, pytree, pytree)) from cause
         if met[id(node)] > 1 or isinstance(node, _SHARED) or _is_empty_tuple(node):
             raise SelectionError(
                 f"`where` looks at the leaves, and picks {_describe(node)}, of which there may be "
@@ -249,8 +269,8 @@ def _why_not(node: Any, name: str, met: int, tree: PyTree, pytree: PyTree) -> st
     """Say why this cannot be replaced."""
     if node is None:
         return (
-            f"{name} picked None, which is no node of a PyTree. To replace a None, let it count as "
-            "a leaf: `tree_at(..., is_leaf=lambda x: x is None)`."
+            f"{name} picked None, which is no node of a PyTree, and there is not just one in it. To "
+            "replace a None, let it count as a leaf: `tree_at(..., is_leaf=lambda x: x is None)`."
         )
     if met > 1:
         return (

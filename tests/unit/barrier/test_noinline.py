@@ -193,3 +193,7 @@ def test_a_batch_of_functions_is_refused():
     many = jax.tree.map(lambda leaf: np.stack([leaf, leaf]), f)
     with pytest.raises(RuleError, match="a batch of functions.*`jax.lax.map`"):
         jax.vmap(lambda f: f(X))(many)
+
+
+def test_a_python_number_is_differentiated():
+    assert jax.grad(noinline(lambda x: x * x))(3.0) == 6

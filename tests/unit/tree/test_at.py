@@ -181,9 +181,15 @@ def test_both_replace_and_replace_fn_are_an_error():
         tree_at(lambda t: t[0], [1], replace=1, replace_fn=lambda x: x)
 
 
-def test_a_none_without_is_leaf_is_an_error_that_shows_is_leaf():
+def test_the_only_none_is_replaced():
+    assert tree_at(lambda t: t.bias, Affine(1, None), 2) == Affine(1, 2)
+    assert tree_at(lambda t: [t.bias], Affine(1, None), replace_fn=lambda _: 3) == Affine(1, 3)
+
+
+@pytest.mark.parametrize("where", [lambda t: t.bias, lambda t: [t.weight, t.bias]])
+def test_one_of_several_nones_without_is_leaf_is_an_error_that_shows_is_leaf(where):
     with pytest.raises(SelectionError, match=r"picked None.*is_leaf=lambda x: x is None"):
-        tree_at(lambda t: t.bias, Affine(1, None), 2)
+        tree_at(where, Affine(None, None), [2, 2])
 
 
 def test_a_static_field_is_an_error_that_says_so_and_shows_replace():
