@@ -31,6 +31,9 @@ class _Held:
     def __init__(self, function: Any) -> None:
         self.function = function
 
+    def __repr__(self) -> str:
+        return repr(self.function)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Held):
             return NotImplemented

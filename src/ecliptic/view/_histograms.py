@@ -83,6 +83,7 @@ def _draw(axes: Any, path: str, values: np.ndarray, bins: int | str) -> None:
     finite = values[np.isfinite(values)]
     axes.set_title(path, fontsize=8)
     axes.tick_params(labelsize=7)
+    axes.locator_params(axis="x", nbins=4)
     axes.set_yticks([])
     notes = []
     if finite.size:

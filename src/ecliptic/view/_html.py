@@ -21,6 +21,26 @@ def _row(row: Sequence[str]) -> str:
     return first + "".join(f'<td style="{_CELL}">{text}</td>' for text in others)
 
 
+# Own triangles: those of a browser would shift the columns.
+_STYLE = """
+.ecliptic-summary { font: 13px monospace; overflow-x: auto; white-space: nowrap }
+.ecliptic-summary summary { list-style: none; cursor: pointer }
+.ecliptic-summary summary::-webkit-details-marker { display: none }
+.ecliptic-summary .row { display: grid; grid-template-columns: var(--columns); column-gap: 2ch }
+.ecliptic-summary .row:hover { background: rgb(128 128 128 / 20%) }
+.ecliptic-summary .row > span { white-space: normal; overflow-wrap: anywhere }
+.ecliptic-summary .row > .right { text-align: right }
+.ecliptic-summary .heading { font-weight: bold; border-bottom: 1px solid currentcolor }
+.ecliptic-summary .path::before { content: "\\00a0\\00a0" }
+.ecliptic-summary summary .path::before { content: "▸\\00a0" }
+.ecliptic-summary details[open] > summary .path::before { content: "▾\\00a0" }
+.ecliptic-summary button {
+  all: unset; cursor: copy; opacity: 0; padding: 0 0.5ch;
+}
+.ecliptic-summary .row:hover button, .ecliptic-summary button:focus { opacity: 1 }
+"""
+
+
 def folding_table(
     heading: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -29,7 +49,7 @@ def folding_table(
     totals: Sequence[str],
     depth: int | None,
 ) -> str:
-    """A table of a tree whose parts can be folded.
+    """A table of a tree whose parts can be folded, with a button that copies the path.
 
     Args:
         heading: the names of the columns, of which the first holds paths.
@@ -39,42 +59,48 @@ def folding_table(
         totals: lines below.
         depth: down to which level parts are unfolded at first; all by default.
     """
-    # All rows are grids of the same columns, sized by the longest text that stands in each.
-    columns = [max(len(row[i]) for row in (heading, *rows)) for i in range(len(heading))]
-    columns[0] += 2 * max(levels, default=0) + 2
-    columns = [min(n, 60) for n in columns]
-    grid = " ".join(f"{n + 2}ch" for n in columns)
-    parts = [_cells(heading, right, 0, f"{_BOLD};{_RULE}")]
-    open_levels: list[int] = []
+    parts = [_line(heading, right, 0, "row heading")]
+    unfinished: list[int] = []
     for i, (row, level) in enumerate(zip(rows, levels, strict=True)):
-        while open_levels and open_levels[-1] >= level:
-            open_levels.pop()
+        while unfinished and unfinished[-1] >= level:
+            unfinished.pop()
             parts.append("</details>")
-        line = _cells(row, right, level, "")
+        line = _line(row, right, level, "row")
         if i + 1 < len(rows) and levels[i + 1] > level:
             is_open = " open" if depth is None or level < depth else ""
-            parts.append(f'<details{is_open}><summary style="cursor:pointer">{line}</summary>')
-            open_levels.append(level)
+            parts.append(f"<details{is_open}><summary>{line}</summary>")
+            unfinished.append(level)
         else:
             parts.append(line)
-    parts += ["</details>"] * len(open_levels)
+    parts += ["</details>"] * len(unfinished)
     parts += [f"<div>{escape(line)}</div>" for line in totals]
-    style = f"font-family:monospace;font-size:90%;overflow-x:auto;--grid:{grid}"
-    return f'<div class="ecliptic-summary" style="{style}">{"".join(parts)}</div>'
+    columns = _columns(heading, rows, levels)
+    return (
+        f'<div class="ecliptic-summary" style="--columns: {columns}"><style>{_STYLE}</style>'
+        f"{''.join(parts)}</div>"
+    )
 
 
-_BOLD = "font-weight:bold"
-_RULE = "border-bottom:1px solid currentColor"
+def _columns(heading: Sequence[str], rows: Sequence[Sequence[str]], levels: Sequence[int]) -> str:
+    # Each row is a grid by itself: of one width, since all of them are as wide as the longest text.
+    widths = [max(len(row[i]) for row in (heading, *rows)) for i in range(len(heading))]
+    widths[0] = max(len(row[0]) + 2 * level for row, level in zip(rows, levels, strict=True)) + 5
+    return " ".join(f"{min(width, _WIDEST)}ch" for width in widths)
 
 
-def _cells(row: Sequence[str], right: Sequence[bool], level: int, style: str) -> str:
-    cells = []
-    for i, (text, is_right) in enumerate(zip(row, right, strict=True)):
-        align = "right" if is_right else "left"
-        more = f"{PATH};padding-left:{2 * level}ch" if i == 0 else "padding-left:1ch"
-        cells.append(
-            f'<span style="text-align:{align};overflow-wrap:anywhere;{more}">{escape(text)}</span>'
-        )
-    # In a `summary` the triangle would take a line of its own beside a block.
-    layout = "display:inline-grid;grid-template-columns:var(--grid);vertical-align:top"
-    return f'<div style="{layout};{style}">{"".join(cells)}</div>'
+def _line(row: Sequence[str], right: Sequence[bool], level: int, css: str) -> str:
+    path, *others = map(escape, row)
+    button = "" if "heading" in css else _BUTTON
+    cells = [f'<span class="path" style="padding-left: {2 * level}ch">{path}{button}</span>']
+    for text, is_right in zip(others, right[1:], strict=True):
+        cells.append(f"<span{_RIGHT if is_right else ''}>{text}</span>")
+    return f'<div class="{css}">{"".join(cells)}</div>'
+
+
+_WIDEST = 60
+_RIGHT = ' class="right"'
+# The text of the cell is the path. A click on the button does not fold the row.
+_BUTTON = (
+    '<button title="copy the path" onclick="event.preventDefault();'
+    'navigator.clipboard.writeText(this.parentNode.firstChild.data)">copy</button>'
+)

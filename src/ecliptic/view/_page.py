@@ -9,6 +9,10 @@ from jaxtyping import PyTree
 
 from ecliptic.errors import MissingPackageError
 
+# How much is unfolded at first.
+_LINES = 60
+_WIDTH = 80
+
 
 class TreeHTML:
     """What [`tree_html`][] returns: shown by a notebook; `str` gives the HTML, `save` a file."""
@@ -77,6 +81,8 @@ def tree_html(tree: PyTree, *, root: str = "model", arrays: bool = True) -> Tree
             tree, ignore_exceptions=True, root_keypath=root
         )
         line = rendering_parts.build_full_line_with_annotations(shown)
+        with treescope.using_expansion_strategy(max_height=_LINES, target_width=_WIDTH):
+            treescope.active_expansion_strategy.get()(line)
         html = lowering.render_to_html_as_root(line, compressed=True)
     return TreeHTML(html, root)
 

@@ -7,7 +7,7 @@ from jaxtyping import PyTree
 
 from ecliptic import _jax
 from ecliptic.errors import LeafError
-from ecliptic.tree import is_array, leaves_with_paths
+from ecliptic.tree import is_array, leaves_with_paths, tree_pformat
 from ecliptic.view._figure import new_figure
 
 Span = tuple[int, int]
@@ -56,7 +56,7 @@ def plot_sharding(tree: PyTree, *, columns: int = 4, root: str = "model") -> Any
     parts = [_parts(path, leaf) for path, leaf in found]
     figure, axes = new_figure(len(found), columns, (2.6, 2.2))
     for place, (path, leaf), of_leaf in zip(axes, found, parts, strict=True):
-        _draw(place, f"{path}\n{leaf.dtype.name}{list(leaf.shape)}", leaf.shape, of_leaf)
+        _draw(place, f"{path}\n{_type(leaf)}", leaf.shape, of_leaf)
     return figure
 
 
@@ -64,6 +64,10 @@ def _is_placed(leaf: Any) -> bool:
     if isinstance(leaf, jax.ShapeDtypeStruct):
         return leaf.sharding is not None
     return is_array(leaf) and isinstance(leaf, jax.Array)
+
+
+def _type(leaf: Any) -> str:
+    return tree_pformat(leaf, struct_as_array=True)
 
 
 def _parts(path: str, leaf: Any) -> dict[tuple[Span, ...], list[int]]:
