@@ -5,8 +5,8 @@ devices, another takes the name of a library). Its environment has SMOKE=1, and 
 folder that it leaves pictures (`.png`, `.svg`) and views (`.html`) in; it is the folder that it
 is run in, too. An example that fails ends the build.
 
-The text of an example is a docstring, whose first paragraph is what the index shows, and cells,
-which begin with `# %%`; comments right below that line are prose, in Markdown.
+The text of an example is a docstring, whose first paragraph is what the index shows, and cells:
+those that begin with `# %% [markdown]` are prose, in comments; those with `# %%` are code.
 """
 
 import ast
@@ -33,7 +33,9 @@ PICTURES = DOCS / "pictures"
 VIEWS = "_views"
 TIMEOUT = 240
 
-_CELL = re.compile(r"^# %%.*\n", re.M)
+_CELL = re.compile(r"# %%")
+_PROSE = re.compile(r"# %% \[(markdown|md)\]")
+_UNSHOWN = re.compile(r"  # (noqa|pyright|type).*$", re.M)  # for checkers, not for readers
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _log = logging.getLogger(__name__)
 
@@ -87,7 +89,9 @@ def run(script: Path, target: Path) -> Result:
             if path.suffix in (".png", ".svg", ".html"):
                 shutil.copy(path, target / path.name)
                 names.append(path.name)
-    return Result(_ESCAPE.sub("", done.stdout).rstrip(), tuple(names))
+    # A reader has no use for the name of a folder that is gone.
+    printed = _ESCAPE.sub("", done.stdout).replace(f"{folder}{os.sep}", "").rstrip()
+    return Result(printed, tuple(names))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,25 +117,23 @@ def read(script: Path) -> Example:
     if title:
         doc = doc[title.end() :]
     code = re.sub(r'^(?:#!.*\n)?(?:# %%.*\n)?r?""".*?"""\n*', "", text, count=1, flags=re.S)
-    cells = tuple(_cell(part, first) for first, part in _split(code) if part.strip())
+    cells = tuple(cell for cell in _cells(_UNSHOWN.sub("", code)) if any(cell))
     return Example(script.stem, title[1] if title else _title(script.stem), doc, cells)
 
 
-def _split(code: str) -> Iterator[tuple[bool, str]]:
-    """The parts between lines `# %%`; True for one that does not begin with such a line."""
-    for index, part in enumerate(_CELL.split(code)):
-        yield index == 0, part
-
-
-def _cell(part: str, is_first: bool) -> tuple[str, str]:
-    if is_first:
-        return "", part.strip("\n")
-    lines = part.split("\n")
-    count = 0
-    while count < len(lines) and lines[count].startswith("#"):
-        count += 1
-    prose = "\n".join(line[1:].removeprefix(" ") for line in lines[:count])
-    return prose, "\n".join(lines[count:]).strip("\n")
+def _cells(code: str) -> Iterator[tuple[str, str]]:
+    """Pairs of prose and code; one of them is empty."""
+    marker, lines = "", list[str]()
+    for line in [*code.split("\n"), "# %%"]:
+        if not _CELL.match(line):
+            lines.append(line)
+            continue
+        if _PROSE.match(marker):
+            prose = [part.removeprefix("#").removeprefix(" ") for part in lines]
+            yield "\n".join(prose).strip("\n"), ""
+        else:
+            yield "", "\n".join(lines).strip("\n")
+        marker, lines = line, []
 
 
 def _title(stem: str) -> str:
