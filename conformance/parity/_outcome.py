@@ -15,6 +15,10 @@ import numpy as np
 from conformance.parity._table import Program
 
 
+# Static fields that Ecliptic's layers have in addition, and that are None for existing programs.
+_ADDED = {"names"}
+
+
 @dataclasses.dataclass
 class Outcome:
     """What came of a program.
@@ -45,6 +49,7 @@ def run(program: Program, eqx: ModuleType) -> Outcome:
         warnings.simplefilter("always")
         try:
             outcome.value = describe(program(eqx))
+            jax.effects_barrier()
         except Exception as error:  # whatever it is, it is what came of the program
             outcome.error = error
     outcome.warned = tuple(sorted({_category(warning.category) for warning in caught}))
@@ -77,15 +82,20 @@ def describe(x: Any) -> Any:
         return ("set", sorted(map(neutral, x)))
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return (type(x).__name__, list(_fields(x)))
-    if isinstance(x, type) or hasattr(x, "__qualname__"):
-        return ("named", getattr(x, "__name__", "?"))
-    return neutral(x)
+    dtype = getattr(x, "dtype", x) if isinstance(x, type) else x
+    if isinstance(dtype, np.dtype):
+        return ("dtype", dtype.name)
+    if isinstance(x, type):
+        return ("class", x.__name__)
+    # What a function is called is a matter of the library that has it.
+    return "a function" if callable(x) else neutral(x)
 
 
 def _fields(x: Any) -> Iterator[tuple[str, Any]]:
     for field in dataclasses.fields(x):
-        if not field.name.startswith("_"):
-            yield field.name, describe(getattr(x, field.name, "no value"))
+        value = getattr(x, field.name, "no value")
+        if not field.name.startswith("_") and not (field.name in _ADDED and value is None):
+            yield field.name, describe(value)
 
 
 def neutral(x: Any) -> str:
@@ -103,7 +113,7 @@ def difference(theirs: Outcome, ours: Outcome) -> str | None:
     if (theirs.error is None) != (ours.error is None):
         return f"{_came_to(theirs)} there, {_came_to(ours)} here"
     if theirs.error is not None and not isinstance(ours.error, caught_as(theirs.error)):
-        return f"{type(theirs.error).__name__} there, {_came_to(ours)} here"
+        return f"{_came_to(theirs)} there, {_came_to(ours)} here"
     if theirs.warned != ours.warned:
         return f"warnings {theirs.warned} there, {ours.warned} here"
     if neutral(theirs.printed) != neutral(ours.printed):
@@ -148,5 +158,12 @@ def _close(a: np.ndarray, b: np.ndarray) -> bool:
     if not np.issubdtype(a.dtype, np.inexact) and a.dtype.name != "bfloat16":
         return bool(np.array_equal(a, b))
     tolerance = 1e-2 if a.dtype.itemsize <= 2 else 1e-5
-    return bool(np.allclose(np.asarray(a, "complex128"), np.asarray(b, "complex128"),
-                            rtol=tolerance, atol=tolerance, equal_nan=True))
+    return bool(
+        np.allclose(
+            np.asarray(a, "complex128"),
+            np.asarray(b, "complex128"),
+            rtol=tolerance,
+            atol=tolerance,
+            equal_nan=True,
+        )
+    )

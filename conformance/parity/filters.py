@@ -113,12 +113,14 @@ TABLE.rows(
     ),
     partition_a_module=lambda eqx: [
         len(jax.tree.leaves(part))
-        for part in eqx.partition(
-            eqx.nn.MLP(1, 1, 2, 1, key=jax.random.PRNGKey(0)), eqx.is_array
-        )
+        for part in eqx.partition(eqx.nn.MLP(1, 1, 2, 1, key=jax.random.PRNGKey(0)), eqx.is_array)
     ],
     partitioned_structures_hash=lambda eqx: isinstance(
-        hash(jax.tree.structure(eqx.partition(
-            eqx.nn.Linear(1, 1, key=jax.random.PRNGKey(0)), eqx.is_array)[1])), int
+        hash(
+            jax.tree.structure(
+                eqx.partition(eqx.nn.Linear(1, 1, key=jax.random.PRNGKey(0)), eqx.is_array)[1]
+            )
+        ),
+        int,
     ),
 )

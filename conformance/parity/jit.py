@@ -151,9 +151,6 @@ TABLE.rows(
     pure_callback_vmap_without_method=lambda eqx: jax.vmap(lambda x: eqx.filter_pure_callback(
         lambda x: np.asarray(x) * 2, x,
         result_shape_dtypes=jax.ShapeDtypeStruct((), jnp.float32)))(jnp.ones(2)),
-    pure_callback_old_spelling=lambda eqx: eqx.filter_pure_callback(
-        lambda x: np.asarray(x), jnp.ones(1), vectorized=True,
-        result_shape_dtypes=jax.ShapeDtypeStruct((1,), jnp.float32)),
     pure_callback_static_results=lambda eqx: eqx.filter_pure_callback(
         lambda x: (np.asarray(x), "s"), jnp.ones(1),
         result_shape_dtypes=(jax.ShapeDtypeStruct((1,), jnp.float32), "s")),
@@ -176,4 +173,4 @@ def _jitted_method(eqx):
             return self.w * x * self.n, k
 
     m = M(jnp.arange(2.0), 3)
-    return m.f(2.0), M.f(m, 2.0), jax.tree.leaves(m.f)
+    return m.f(2.0), M.f(m, 2.0)

@@ -206,7 +206,6 @@ TABLE.rows(
     shared_leaves=lambda eqx: len(jax.tree.leaves(eqx.filter(eqx.nn.Shared(
         [eqx.nn.Linear(2, 2, key=_key()), eqx.nn.Linear(2, 2, key=_key(1))],
         where=lambda t: t[1].weight, get=lambda t: t[0].weight), eqx.is_array))),
-    prelu_bad=lambda eqx: eqx.nn.PReLU("a"),
     prelu_none=lambda eqx: eqx.nn.PReLU(None),
     weight_norm_of_what_is_not_there=lambda eqx: eqx.nn.WeightNorm(eqx.nn.Identity()),
     mlp_bad_depth=lambda eqx: eqx.nn.MLP(1, 1, 1, -1, key=_key()),

@@ -76,12 +76,8 @@ TABLE.rows(
     )(_point(eqx)),
     equal=lambda eqx: (lambda P: (P(1, 2) == P(1, 2), P(1, 2) == P(1, 3)))(_point(eqx)),
     equal_to_something_else=lambda eqx: _point(eqx)(1, 2) == 3,
-    equal_arrays=lambda eqx: (
-        lambda P: bool(P(jnp.ones(2)) == P(jnp.ones(2)))
-    )(_point(eqx)),
-    unequal_arrays=lambda eqx: (
-        lambda P: bool(P(jnp.ones(2)) == P(jnp.zeros(2)))
-    )(_point(eqx)),
+    equal_arrays=lambda eqx: (lambda P: bool(P(jnp.ones(2)) == P(jnp.ones(2))))(_point(eqx)),
+    unequal_arrays=lambda eqx: (lambda P: bool(P(jnp.ones(2)) == P(jnp.zeros(2))))(_point(eqx)),
     hashes_are_equal=lambda eqx: (lambda P: hash(P(1, 2)) == hash(P(1, 2)))(_point(eqx)),
     an_array_is_not_hashable=lambda eqx: hash(_point(eqx)(jnp.ones(2))),
     a_list_is_not_hashable=lambda eqx: hash(_point(eqx)([1])),
@@ -109,9 +105,9 @@ TABLE.rows(
     match_args=lambda eqx: _point(eqx).__match_args__,
     empty=lambda eqx: jax.tree.leaves(eqx.Module()),
     vars=lambda eqx: sorted(vars(_custom(eqx)(2))),
-    object_setattr=lambda eqx: (
-        lambda p: (object.__setattr__(p, "x", 9), p.x, jax.tree.leaves(p))
-    )(_point(eqx)(1, 2)),
+    object_setattr=lambda eqx: (lambda p: (object.__setattr__(p, "x", 9), p.x, jax.tree.leaves(p)))(
+        _point(eqx)(1, 2)
+    ),
 )
 
 
@@ -406,8 +402,7 @@ def generic_modules(eqx):
 def an_abstract_method(eqx):
     class A(eqx.Module):
         @abc.abstractmethod
-        def f(self):
-            ...
+        def f(self): ...
 
     return A()
 
@@ -416,8 +411,7 @@ def an_abstract_method(eqx):
 def an_abstract_method_is_implemented(eqx):
     class A(eqx.Module):
         @abc.abstractmethod
-        def f(self):
-            ...
+        def f(self): ...
 
     class B(A):
         def f(self):
@@ -688,8 +682,9 @@ def jax_grad_of_a_module_of_arrays(eqx):
 
 @TABLE
 def a_module_in_scan(eqx):
-    return jax.lax.scan(lambda m, x: (jax.tree.map(lambda w: w + x, m), m(x)),
-                        _custom(eqx)(2), jnp.arange(3.0))
+    return jax.lax.scan(
+        lambda m, x: (jax.tree.map(lambda w: w + x, m), m(x)), _custom(eqx)(2), jnp.arange(3.0)
+    )
 
 
 @TABLE

@@ -45,6 +45,7 @@ def _trip(eqx, tree, like):
 
 def _crossed(make):
     """Written by one library, read by the other."""
+
     def program(eqx):
         other = OTHER[eqx.__name__]
         return _read(eqx, _written(other, make(other, 0)), make(eqx, 1))
@@ -58,11 +59,12 @@ MODELS = {
     "a_conv": lambda eqx, seed: eqx.nn.Conv2d(1, 2, 3, key=_key(seed)),
     "an_attention": lambda eqx, seed: eqx.nn.MultiheadAttention(2, 4, key=_key(seed)),
     "a_sequential": lambda eqx, seed: eqx.nn.Sequential(
-        [eqx.nn.Linear(2, 2, key=_key(seed)), eqx.nn.Dropout(0.1 + seed), eqx.nn.PReLU()]
+        [eqx.nn.Linear(2, 2, key=_key(seed)), eqx.nn.Dropout(0.1 + 0.5 * seed), eqx.nn.PReLU()]
     ),
     "a_norm": lambda eqx, seed: [eqx.nn.LayerNorm(2), eqx.nn.GroupNorm(1, 2), eqx.nn.RMSNorm(3)],
     "a_cell": lambda eqx, seed: [
-        eqx.nn.GRUCell(1, 2, key=_key(seed)), eqx.nn.LSTMCell(1, 2, key=_key(seed))
+        eqx.nn.GRUCell(1, 2, key=_key(seed)),
+        eqx.nn.LSTMCell(1, 2, key=_key(seed)),
     ],
     "an_embedding": lambda eqx, seed: eqx.nn.Embedding(3, 2, key=_key(seed)),
     "a_weight_norm": lambda eqx, seed: eqx.nn.WeightNorm(eqx.nn.Linear(2, 2, key=_key(seed))),

@@ -77,9 +77,7 @@ TABLE.rows(
     at_a_function=lambda eqx: eqx.tree_at(
         lambda m: m.activation, eqx.nn.MLP(1, 1, 2, 1, key=_key()), jnp.tanh
     ),
-    at_by_function_sees_the_value=lambda eqx: eqx.tree_at(
-        lambda t: t[0], [(), 1], replace_fn=len
-    ),
+    at_by_function_sees_the_value=lambda eqx: eqx.tree_at(lambda t: t[0], [(), 1], replace_fn=len),
     at_a_dictionary=lambda eqx: eqx.tree_at(lambda t: t["b"]["c"], {"b": {"c": 1, "d": 2}}, 9),
     at_a_bool=lambda eqx: eqx.tree_at(lambda t: t[0], [True, True], False),
     at_a_string=lambda eqx: eqx.tree_at(lambda t: t["s"], {"s": "text", "t": "text"}, "new"),
@@ -107,7 +105,8 @@ TABLE.rows(
     equal_one=lambda eqx: eqx.tree_equal([1]),
     equal_none=lambda eqx: eqx.tree_equal(None, None),
     equal_functions=lambda eqx: (
-        eqx.tree_equal(jnp.sin, jnp.sin), eqx.tree_equal(jnp.sin, jnp.cos)
+        eqx.tree_equal(jnp.sin, jnp.sin),
+        eqx.tree_equal(jnp.sin, jnp.cos),
     ),
     equal_traced=lambda eqx: jax.jit(lambda x, y: eqx.tree_equal(x, y))(jnp.ones(2), jnp.ones(2)),
     equal_modules=lambda eqx: eqx.tree_equal(_linear(eqx), _linear(eqx)),

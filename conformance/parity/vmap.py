@@ -17,7 +17,7 @@ def _ensemble(eqx):
     return eqx.filter_vmap(lambda key: eqx.nn.Linear(2, 1, key=key))(jax.random.split(_key(), 3))
 
 
-X = np.arange(6.0, dtype=np.float32).reshape(3, 2)
+X = jnp.arange(6.0).reshape(3, 2)
 
 TABLE.rows(
     arrays=lambda eqx: eqx.filter_vmap(lambda x: jnp.sum(x))(X),
@@ -31,11 +31,11 @@ TABLE.rows(
     different_sizes=lambda eqx: eqx.filter_vmap(lambda x, y: x)(X, jnp.ones(2)),
     nothing_to_map=lambda eqx: eqx.filter_vmap(lambda x: x)(1),
     in_axes_int=lambda eqx: eqx.filter_vmap(jnp.sum, in_axes=1)(X),
-    in_axes_tuple=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=(0, None))(X, jnp.ones(2)),
-    in_axes_too_short=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=(0,))(X, X),
-    in_axes_none=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=(None, 1))(
-        jnp.ones(3), X
+    in_axes_tuple=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=(0, None))(
+        X, jnp.ones(2)
     ),
+    in_axes_too_short=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=(0,))(X, X),
+    in_axes_none=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=(None, 1))(jnp.ones(3), X),
     in_axes_dict=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=dict(y=None))(
         X, jnp.ones(2)
     ),
@@ -99,7 +99,7 @@ TABLE.rows(
     pmap_in_axes=lambda eqx: eqx.filter_pmap(lambda x, y: x + y, in_axes=(0, None))(
         X[:1], jnp.ones(2)
     ),
-    pmap_axis_name=lambda eqx: eqx.filter_pmap(
-        lambda x: jax.lax.psum(x, "d"), axis_name="d"
-    )(X[:1]),
+    pmap_axis_name=lambda eqx: eqx.filter_pmap(lambda x: jax.lax.psum(x, "d"), axis_name="d")(
+        X[:1]
+    ),
 )
