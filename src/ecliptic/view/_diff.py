@@ -82,7 +82,7 @@ def tree_diff(
 
     Returns:
         A sequence of [`Difference`][], which prints as one line each, and is false if there is
-        none. In a test, `diff = tree_diff(a, b)` and `assert not diff, diff` shows all of it.
+        none. In a test, `assert not diff, str(diff)` shows all of it; without `str`, it is cut.
 
     Raises:
         LeafError: the elements of an array would have to be compared, and cannot be read.

@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import itertools
 import threading
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -46,7 +47,7 @@ def find_outputs(
         outcome. The path of the model itself is empty.
     """
     leaves, treedef = tree_flatten((model, args, kwargs))
-    traced = [i for i, leaf in enumerate(leaves) if _has_shape(leaf)]
+    traced = [i for i, leaf in enumerate(leaves) if _is_traceable(leaf)]
 
     def run(arrays: list[Any]) -> None:
         mine = leaves.copy()
@@ -70,6 +71,17 @@ def find_outputs(
 
 def _has_shape(leaf: Any) -> bool:
     return is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
+
+
+def _is_traceable(leaf: Any) -> bool:
+    if not is_array(leaf):
+        return isinstance(leaf, jax.ShapeDtypeStruct)
+    try:
+        jax.typeof(leaf)
+    except TypeError:
+        # An array of NumPy with strings or objects, for one.
+        return False
+    return True
 
 
 def _traced_anew() -> contextlib.AbstractContextManager[Any]:
@@ -175,9 +187,10 @@ def _callable_nodes(tree: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
 def _replaced_call(cls: Any, probe: Callable[[Any], Any]) -> Iterator[None]:
     original = inspect.getattr_static(cls, "__call__")
     own = "__call__" in vars(cls)
+    # A metaclass may have made something else of the function, and has to do so again.
+    plain = isinstance(original, types.FunctionType)
     try:
-        # Through the metaclass, which may have to make a method of it.
-        setattr(cls, "__call__", probe(original))  # noqa: B010
+        (type.__setattr__ if plain else setattr)(cls, "__call__", probe(original))
     except TypeError:
         # A class written in C stays as it is.
         yield

@@ -197,6 +197,29 @@ def test_models_of_other_libraries_are_called(case):
     assert dict(vars(type(model))) == before
 
 
+@pytest.mark.parametrize("wrap", [lambda m: m.__call__, ec.Partial, ec.filter_jit, ec.filter_vmap])
+def test_the_parts_of_a_wrapped_model_are_called(wrap):
+    x = jnp.ones((1, 2)) if wrap is ec.filter_vmap else X
+    found = outputs(tree_summary(wrap(nn.MLP(2, 3, 8, 1, key=KEY)), x))
+    assert [out for path, out in found.items() if "layers" in path] == [["f32[8]"], ["f32[3]"]]
+
+
+def test_a_call_of_a_base_class_is_a_part_of_the_call():
+    class Twice(nn.Linear):
+        def __call__(self, x):
+            return super().__call__(x), x
+
+    found = outputs(tree_summary([Twice(2, 3, key=KEY)], call=lambda m: m[0](X)))
+    assert found["model[0]"] == ["(f32[3], f32[2])"]
+
+
+def test_arrays_that_jax_does_not_have_are_left_alone():
+    tree = {"words": np.array(["a", "b"]), "x": X}
+    summary = tree_summary(tree, call=lambda tree: tree["x"])
+    assert outputs(summary) == {"model": ["f32[2]"]}
+    assert summary.total.parameters == 4
+
+
 def test_a_shared_part_has_an_output():
     found = outputs(tree_summary(Tied(), 3))
     assert found["model.shared.pytree[0]"] == ["f32[4]"]
