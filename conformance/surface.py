@@ -221,6 +221,21 @@ def _halves(parts: list[str]) -> tuple[list[str], list[str]]:
     return [part for part in parts if part not in keywords], keywords
 
 
+def stale(data: dict[str, Any], equinox: types.ModuleType) -> dict[str, str]:
+    """Where the data is not what Equinox has, by name.
+
+    Args:
+        data: what is written down.
+        equinox: the real package.
+    """
+    now = json.loads(json.dumps(describe(equinox)))
+    return {
+        name: f"is {now.get(name)} there, and {data.get(name)} in the data"
+        for name in sorted({*data, *now})
+        if data.get(name) != now.get(name)
+    }
+
+
 def additions(expected: dict[str, Any], found: dict[str, Any]) -> dict[str, list[str]]:
     """The parameters that a library's calls have in addition, by name."""
     result = {}

@@ -52,6 +52,7 @@ ON_PURPOSE: dict[str, str] = {
     "layers.weight_norm_of_what_is_not_there": _ACCIDENT,
     "layers.mlp_bad_depth": _ACCIDENT,
     "layers.dropout_bad_p": _STRICT,
+    "layers.rotary_of_two_thetas": "each base has its own tables, also at the same size",
     # States
     "state.sequential_without_state": _ACCIDENT,
     "state.batch_norm_inference_first": "before the first step the statistics are 0 and 1, not 0",
@@ -69,6 +70,7 @@ ON_PURPOSE: dict[str, str] = {
     "runtime.enumeration_assignment": _STRICT,
     "runtime.enumeration_hash": _MORE,
     "runtime.enumeration_iterates": _MORE,
+    "runtime.backward_nan_of_a_number": "the derivative at a Python number is not 0",
     # Loops
     "control.while_zero_steps": _MORE,
     "control.while_negative_steps": _STRICT,

@@ -14,7 +14,6 @@ import numpy as np
 
 from conformance.parity._table import Program
 
-
 # Static fields that Ecliptic's layers have in addition, and that are None for existing programs.
 _ADDED = {"names"}
 
@@ -66,22 +65,32 @@ def describe(x: Any) -> Any:
     """A value in terms that do not name the library it came from."""
     if x is None or isinstance(x, bool | int | float | complex | str | bytes):
         return x
-    if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
-        return ("key", np.asarray(jax.random.key_data(x)))
     if isinstance(x, jax.Array | np.ndarray | np.generic):
-        return ("array", isinstance(x, jax.Array), np.asarray(x))
-    if isinstance(x, jax.ShapeDtypeStruct):
-        return ("struct", x.shape, str(x.dtype))
-    if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return (type(x).__name__, [(name, describe(getattr(x, name))) for name in x._fields])
-    if isinstance(x, tuple | list):
-        return (type(x).__name__, [describe(y) for y in x])
-    if isinstance(x, dict):
-        return ("dict", [(describe(key), describe(value)) for key, value in x.items()])
-    if isinstance(x, set | frozenset):
-        return ("set", sorted(map(neutral, x)))
+        return _array(x)
     if dataclasses.is_dataclass(x) and not isinstance(x, type):
         return (type(x).__name__, list(_fields(x)))
+    if isinstance(x, tuple | list | dict):
+        return _container(x)
+    return _other(x)
+
+
+def _array(x: Any) -> Any:
+    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return ("key", np.asarray(jax.random.key_data(x)))
+    return ("array", isinstance(x, jax.Array), np.asarray(x))
+
+
+def _container(x: Any) -> Any:
+    if isinstance(x, dict):
+        return ("dict", [(describe(key), describe(value)) for key, value in x.items()])
+    if hasattr(x, "_fields"):
+        return (type(x).__name__, [(name, describe(getattr(x, name))) for name in x._fields])
+    return (type(x).__name__, [describe(y) for y in x])
+
+
+def _other(x: Any) -> Any:
+    if isinstance(x, jax.ShapeDtypeStruct):
+        return ("struct", x.shape, str(x.dtype))
     dtype = getattr(x, "dtype", x) if isinstance(x, type) else x
     if isinstance(dtype, np.dtype):
         return ("dtype", dtype.name)

@@ -53,6 +53,7 @@ for _name, _make in ELEMENTS.items():
 
 @TABLE
 def predicates_of_a_tracer(eqx):
+    """The predicates, while a function is traced."""
     found = []
 
     @jax.jit

@@ -9,6 +9,7 @@ import numpy as np
 from conformance.parity._table import Table
 
 TABLE = Table("jit")
+X = jnp.ones(2)
 
 
 def _key():
@@ -40,14 +41,15 @@ TABLE.rows(
     var_arguments=lambda eqx: eqx.filter_jit(lambda *a, **k: (a, k))(1, jnp.ones(1), b=2),
     no_arguments=lambda eqx: eqx.filter_jit(lambda: jnp.ones(2))(),
     wrong_arguments=lambda eqx: eqx.filter_jit(lambda x: x)(1, 2),
-    an_error_inside=lambda eqx: eqx.filter_jit(lambda x: [][1])(1),
+    an_error_inside=lambda eqx: eqx.filter_jit(lambda x: {}[x])(1),
     a_traced_condition=lambda eqx: eqx.filter_jit(lambda x: 1 if x else 2)(jnp.array(True)),
     a_module=lambda eqx: eqx.filter_jit(eqx.nn.Linear(2, 2, key=_key()))(jnp.ones(2)),
     a_module_as_argument=lambda eqx: eqx.filter_jit(lambda m, x: m(x))(
         eqx.nn.MLP(2, 2, 4, 1, key=_key()), jnp.ones(2)
     ),
     a_module_as_output=lambda eqx: eqx.filter_jit(lambda k: eqx.nn.MLP(1, 1, 2, 1, key=k))(_key()),
-    a_bound_method=lambda eqx: eqx.filter_jit(eqx.nn.Linear(2, 2, key=_key()).__call__)(jnp.ones(2)),
+    a_bound_method=lambda eqx: eqx.filter_jit(eqx.nn.Linear(2, 2, key=_key()).__call__)(
+        jnp.ones(2)),
     keys=lambda eqx: eqx.filter_jit(lambda k: jax.random.uniform(k))(jax.random.key(0)),
     name=lambda eqx: eqx.filter_jit(_traces).__name__,
     wrapped=lambda eqx: eqx.filter_jit(_traces).__wrapped__ is _traces,
@@ -77,7 +79,7 @@ TABLE.rows(
     lower=lambda eqx: eqx.filter_jit(lambda x, n: (x + n, n)).lower(jnp.ones(1), 2).compile()(
         jnp.ones(1), 2
     ),
-    lowered_text=lambda eqx: "stablehlo" in eqx.filter_jit(lambda x: x).lower(1.0).as_text() or True,
+    lowered_text=lambda eqx: "module" in eqx.filter_jit(lambda x: x).lower(X).as_text(),
     compiled_with_another_static=lambda eqx: eqx.filter_jit(lambda x, n: x + n).lower(
         jnp.ones(1), 2
     ).compile()(jnp.ones(1), 3),

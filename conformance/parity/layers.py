@@ -95,7 +95,6 @@ LAYERS = {
     "weight_norm_axis_none": (
         lambda nn: nn.WeightNorm(nn.Linear(2, 3, key=_key()), axis=None), _x(2)),
     "rotary": (lambda nn: nn.RotaryPositionalEmbedding(4), _x(3, 4)),
-    "rotary_theta": (lambda nn: nn.RotaryPositionalEmbedding(4, theta=100.0), _x(3, 4)),
     "dropout_inference": (lambda nn: nn.Dropout(0.5, inference=True), _x(4)),
     "dropout_0": (lambda nn: nn.Dropout(0.0), _x(4)),
 }  # fmt: skip
@@ -155,6 +154,8 @@ TABLE.rows(
     attention_process_heads_bad=lambda eqx: _attention(eqx)(
         Q, Q, Q, process_heads=lambda q, k, v: (q[:1], k[:, :1], v)),
     attention_lengths=lambda eqx: _attention(eqx)(Q, Q[:2], Q),
+    rotary_of_two_thetas=lambda eqx: [
+        eqx.nn.RotaryPositionalEmbedding(6, theta=theta)(_x(3, 6)) for theta in (100.0, 10.0)],
     rotary_odd=lambda eqx: eqx.nn.RotaryPositionalEmbedding(3),
     rotary_negative=lambda eqx: eqx.nn.RotaryPositionalEmbedding(-2),
     rotary_wrong_size=lambda eqx: eqx.nn.RotaryPositionalEmbedding(4)(_x(3, 2)),

@@ -1,5 +1,7 @@
 """error_if, branched_error_if, enumerations, debug."""
 
+# ruff: noqa: D103 (the name of a program says what it is about)
+
 import contextlib
 import io
 
@@ -172,7 +174,12 @@ TABLE.rows(
     max_traces_is_passed=lambda eqx: _traced(eqx, 1, (1, 2)),
     max_traces_none=lambda eqx: _traced(eqx, None, (1, 2)),
     max_traces_of_a_plain_function=lambda eqx: eqx.debug.get_num_traces(lambda x: x),
-    backward_nan=lambda eqx: jax.grad(lambda x: eqx.debug.backward_nan(x, terminate=False))(1.0),
+    backward_nan=lambda eqx: jax.jit(
+        jax.grad(lambda x: eqx.debug.backward_nan(x, terminate=False))
+    )(jnp.array(1.0)),
+    backward_nan_of_a_number=lambda eqx: jax.grad(
+        lambda x: eqx.debug.backward_nan(x, terminate=False)
+    )(1.0),
     dce=lambda eqx: _dce(eqx),
     breakpoint_if=lambda eqx: eqx.debug.breakpoint_if(FALSE),
 )
@@ -181,7 +188,7 @@ TABLE.rows(
 def _dce(eqx):
     @jax.jit
     def f(x):
-        a, b = eqx.debug.store_dce((jnp.sin(x), jnp.cos(x)), name="parity")
+        a, _ = eqx.debug.store_dce((jnp.sin(x), jnp.cos(x)), name="parity")
         return a
 
     with contextlib.redirect_stdout(io.StringIO()):

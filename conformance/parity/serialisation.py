@@ -1,5 +1,7 @@
 """Files of leaves: both read what both wrote."""
 
+# ruff: noqa: D103 (the name of a program says what it is about)
+
 import io
 import tempfile
 from pathlib import Path

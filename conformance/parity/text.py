@@ -30,12 +30,14 @@ def _mlp(eqx):
 
 VALUES = {
     "int": lambda: 1, "float": lambda: 1.5, "string": lambda: "a'b", "none": lambda: None,
-    "list": lambda: [1, 2], "empty_list": lambda: [], "tuple": lambda: (1,), "empty": lambda: (),
-    "dict": lambda: {"a": 1, 2: "b"}, "empty_dict": lambda: {}, "named_tuple": lambda: Pair(1, 2),
-    "array": lambda: jnp.ones((2, 3)), "scalar": lambda: jnp.array(1), "bool": lambda: jnp.ones(2, bool),
+    "list": lambda: [1, 2], "empty_list": list, "tuple": lambda: (1,), "empty": lambda: (),
+    "dict": lambda: {"a": 1, 2: "b"}, "empty_dict": dict, "named_tuple": lambda: Pair(1, 2),
+    "array": lambda: jnp.ones((2, 3)), "scalar": lambda: jnp.array(1),
+    "bool": lambda: jnp.ones(2, bool),
     "half": lambda: jnp.ones(2, jnp.bfloat16), "complex": lambda: jnp.ones(2) * 1j,
     "numpy": lambda: np.ones((2, 3)), "numpy_int8": lambda: np.ones(2, np.int8),
-    "struct": lambda: jax.ShapeDtypeStruct((2,), jnp.float32), "function": lambda: _function, "partial": lambda: functools.partial(_function, 1),
+    "struct": lambda: jax.ShapeDtypeStruct((2,), jnp.float32), "function": lambda: _function,
+    "partial": lambda: functools.partial(_function, 1),
     "dataclass": lambda: _Data(1, [2]), "class": lambda: int, "set": lambda: {1},
     "key": lambda: jax.random.key(0), "long_list": lambda: list(range(40)),
     "nested": lambda: {"first": [jnp.ones(3)] * 3, "second": (np.arange(3), "text" * 10)},

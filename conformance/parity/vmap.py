@@ -18,6 +18,7 @@ def _ensemble(eqx):
 
 
 X = jnp.arange(6.0).reshape(3, 2)
+ROW = jnp.arange(3.0)
 
 TABLE.rows(
     arrays=lambda eqx: eqx.filter_vmap(lambda x: jnp.sum(x))(X),
@@ -36,10 +37,10 @@ TABLE.rows(
     ),
     in_axes_too_short=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=(0,))(X, X),
     in_axes_none=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=(None, 1))(jnp.ones(3), X),
-    in_axes_dict=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes=dict(y=None))(
+    in_axes_dict=lambda eqx: eqx.filter_vmap(lambda x, y: x + y, in_axes={"y": None})(
         X, jnp.ones(2)
     ),
-    in_axes_unknown_name=lambda eqx: eqx.filter_vmap(lambda x: x, in_axes=dict(z=0))(X),
+    in_axes_unknown_name=lambda eqx: eqx.filter_vmap(lambda x: x, in_axes={"z": 0})(X),
     in_axes_function=lambda eqx: eqx.filter_vmap(
         lambda t: t["a"], in_axes=(lambda leaf: 1 if leaf.ndim == 2 else None,)
     )({"a": X}),
@@ -72,7 +73,7 @@ TABLE.rows(
     axis_name=lambda eqx: eqx.filter_vmap(lambda x: jax.lax.psum(x, "b"), axis_name="b")(X),
     keywords=lambda eqx: eqx.filter_vmap(lambda x, *, k: x + k)(X, k=jnp.arange(3.0)),
     defaults=lambda eqx: eqx.filter_vmap(lambda x, k=2: x * k)(X),
-    default_array=lambda eqx: eqx.filter_vmap(lambda x, k=jnp.arange(3.0): x * k)(X),
+    default_array=lambda eqx: eqx.filter_vmap(lambda x, k=ROW: x * k)(X),
     a_layer=lambda eqx: eqx.filter_vmap(eqx.nn.Linear(2, 1, key=_key()))(X),
     an_ensemble_is_made=_ensemble,
     an_ensemble_is_called=lambda eqx: eqx.filter_vmap(lambda m, x: m(x), in_axes=(0, None))(
