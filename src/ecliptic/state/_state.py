@@ -224,6 +224,17 @@ class State(Expendable):
     def __repr__(self) -> str:
         return tree_pformat(self)
 
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        # Asked by treescope, which is imported then.
+        from treescope import repr_lib, rendering_parts  # noqa: PLC0415
+
+        if self._entries is None:
+            return rendering_parts.text("State(~old~)")
+        entries = {str(key): value for key, value in self._entries.items()}
+        return repr_lib.render_dictionary_wrapper(
+            type(self), entries, path=path, subtree_renderer=subtree_renderer
+        )
+
     def __copy__(self) -> "State":
         return _make(dict(self._current()))
 

@@ -88,3 +88,11 @@ def test_settings_of_treescope_are_as_before():
     before = treescope.active_autovisualizer.get()
     tree_html(LAYER)
     assert treescope.active_autovisualizer.get() is before
+
+
+def test_treescope_shows_a_state_by_the_places_of_its_values():
+    index, state = nn.make_with_state(nn.StateIndex)(jnp.zeros(()))
+    new = state.set(index, jnp.ones(()))
+    text = treescope.render_to_text([state, new])
+    assert "State(~old~)" in text
+    assert "State({'StateIndex': <jax.Array(1., dtype=float32)>})" in text
