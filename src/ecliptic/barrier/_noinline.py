@@ -100,7 +100,7 @@ class _Interchangeable(Module):
     # Which function it calls may be known only when a program runs, so it looks like the other one.
     # That has one argument more, so it is not what this wraps.
     @property
-    def __name__(self) -> str:
+    def __name__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self._abstract.__name__
 
     @classmethod
