@@ -31,7 +31,7 @@ ROOT = DOCS.parent
 GALLERY = DOCS / "gallery"
 PICTURES = DOCS / "pictures"
 VIEWS = "_views"
-TIMEOUT = 240
+TIMEOUT = 900  # a busy machine takes its time
 
 _CELL = re.compile(r"# %%")
 _PROSE = re.compile(r"# %% \[(markdown|md)\]")
