@@ -31,7 +31,7 @@ OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
 EPOCHS = 3 if SMOKE else 200
 BATCH = 32
 LATENT = 2
-GRID = 16
+GRID = 12
 SEED = 0
 
 Picture = Float[Array, " 64"]
@@ -138,10 +138,11 @@ def draw(means, labels, pictures, path: Path) -> None:
             weight="bold",
             bbox={"boxstyle": "circle", "facecolor": "white", "edgecolor": f"C{digit}"},
         )
-    left.set(title="Where the digits are", aspect="equal", xlim=(-4, 4), ylim=(-4, 4))
+    left.set(title="Where the digits are", aspect="equal", xlim=(-3.5, 3.5), ylim=(-3.5, 3.5))
     left.spines[["top", "right"]].set_visible(False)
 
-    mosaic = pictures.reshape(GRID, GRID, 8, 8).swapaxes(1, 2).reshape(8 * GRID, 8 * GRID)
+    framed = np.pad(pictures.reshape(GRID, GRID, 8, 8), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    mosaic = framed.swapaxes(1, 2).reshape(10 * GRID, 10 * GRID)
     right.imshow(mosaic, cmap="gray_r")
     right.set(title="What the decoder makes of the plane")
     right.axis("off")

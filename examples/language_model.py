@@ -162,7 +162,7 @@ def draw(losses: np.ndarray, path: Path) -> None:
     entropy = -np.sum(frequencies * np.log2(frequencies))
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     axes.axhline(entropy, color="black", linewidth=1, linestyle="--")
-    axes.text(len(losses), entropy + 0.05, "frequencies of letters alone", ha="right")
+    axes.text(len(losses), entropy + 0.1, "frequencies of letters alone", ha="right")
     axes.plot(np.arange(1, len(losses) + 1), losses / np.log(2), color="tab:blue", linewidth=0.8)
     axes.set(xlabel="step", ylabel="bits per letter", title="Learning to write", ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
