@@ -11,7 +11,13 @@ from ecliptic.compat.equinox import install
 _OPTION = "--jaxtyping-packages"
 _PACKAGE = "ecliptic.compat.equinox"
 
-install()
+
+def pytest_addoption() -> None:
+    """Stands in for Equinox as soon as pytest takes the plugin up: others may import it next.
+
+    (Not where this module is imported: something that looks for examples does that, too.)
+    """
+    install()
 
 
 def _renamed(packages: str) -> str:

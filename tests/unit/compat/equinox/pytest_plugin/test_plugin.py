@@ -1,5 +1,6 @@
 """`pytest -p ecliptic.compat.equinox.pytest_plugin`, on a small project."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -37,6 +38,12 @@ def test_the_option_is_rewritten(given, rewritten):
     rewrite(given)
     assert given == rewritten
 """
+
+
+def test_its_import_alone_changes_nothing():
+    found = list(sys.meta_path)
+    importlib.import_module("ecliptic.compat.equinox.pytest_plugin")
+    assert sys.meta_path == found
 
 
 def test_the_tests_of_a_project_run_on_it(tmp_path):
