@@ -226,7 +226,7 @@ class State(Expendable):
 
     def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
         # Asked by treescope, which is imported then.
-        from treescope import repr_lib, rendering_parts  # noqa: PLC0415
+        from treescope import rendering_parts, repr_lib  # noqa: PLC0415
 
         if self._entries is None:
             return rendering_parts.text("State(~old~)")

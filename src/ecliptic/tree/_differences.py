@@ -35,6 +35,13 @@ class Difference:
         first: what the first tree has there.
         other: what the other has.
         distance: how far two arrays are apart, if their elements differ.
+
+    !!! Example
+
+        >>> from ecliptic.view import tree_diff
+        >>> (difference,) = tree_diff({"a": 1, "b": 2}, {"a": 1, "b": 3})
+        >>> difference.path, difference.kind, difference.first, difference.other
+        ("tree['b']", 'value', 2, 3)
     """
 
     path: str

@@ -46,6 +46,14 @@ class Distance:
         index: where that is.
         elements: what the two arrays have there.
         nan: how many elements are NaN in the first array, and in the second.
+
+    !!! Example
+
+        >>> import jax.numpy as jnp
+        >>> from ecliptic.view import tree_diff
+        >>> (difference,) = tree_diff(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.5]))
+        >>> difference.distance.count, difference.distance.max_abs, difference.distance.index
+        (1, 0.5, (1,))
     """
 
     count: int

@@ -17,7 +17,20 @@ _SHOWN = 40
 
 
 class TreeDiff:
-    """What [`tree_diff`][] returns: a sequence of [`Difference`][], false if it is empty."""
+    """What [`tree_diff`][] returns: a sequence of [`Difference`][], false if it is empty.
+
+    `str` gives one line for each, up to forty; a notebook shows a table of all.
+
+    !!! Example
+
+        >>> from ecliptic.view import tree_diff
+        >>> diff = tree_diff([1, 2], [1, 3])
+        >>> len(diff), bool(diff), diff[0].path
+        (1, True, 'tree[1]')
+        >>> print(diff)
+        1 difference (first → second):
+          tree[1] (value): 2 → 3
+    """
 
     def __init__(self, found: list[Difference]) -> None:
         self._found = found

@@ -15,7 +15,15 @@ _WIDTH = 80
 
 
 class TreeHTML:
-    """What [`tree_html`][] returns: shown by a notebook; `str` gives the HTML, `save` a file."""
+    """What [`tree_html`][] returns: shown by a notebook; `str` gives the HTML, `save` a file.
+
+    !!! Example
+
+        >>> from ecliptic.view import tree_html
+        >>> page = tree_html({"a": [1, 2]})
+        >>> "<script>" in str(page)
+        True
+    """
 
     def __init__(self, html: str, title: str) -> None:
         self._html = html

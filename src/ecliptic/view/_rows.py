@@ -39,6 +39,14 @@ class SummaryRow:
         outputs: what it returned for the example inputs, with a `jax.ShapeDtypeStruct` for each
             array; several, if it was called for several kinds of input.
         same_as: the path at which the same array was counted already; such a row adds nothing.
+
+    !!! Example
+
+        >>> import jax.numpy as jnp
+        >>> from ecliptic.view import tree_summary
+        >>> row = tree_summary({"name": "a", "weight": jnp.ones((3, 2))})[1]
+        >>> row.path, row.type, row.parameters, row.bytes, row.dtypes
+        ("model['weight']", 'f32[3,2]', 6, 24, ('float32',))
     """
 
     path: str
@@ -71,7 +79,7 @@ class _Draft:
         self.path, self.level, self.kind, self.is_leaf = path, level, kind, is_leaf
         self.arrays: dict[int, _Counted] = {}
         self.static: dict[str, Any] = {}
-        self.same_as: str | None = None
+        self.same_as: KeyPath | None = None
 
     def row(self, root: str, outputs: Outputs) -> SummaryRow:
         counted = self.arrays.values()
@@ -86,7 +94,7 @@ class _Draft:
             dtypes=tuple(dict.fromkeys(c.dtype for c in counted)),
             static=self.static,
             outputs=tuple(outputs.get(format_path(self.path), ())),
-            same_as=self.same_as,
+            same_as=None if self.same_as is None else format_path(self.same_as, root),
         )
 
 
@@ -153,7 +161,7 @@ class _Drafts:
         # The same array in two places is one array in memory. A description is none.
         key = id(draft) if isinstance(leaf, jax.ShapeDtypeStruct) else id(leaf)
         if key in self._first:
-            draft.same_as = format_path(self._first[key])
+            draft.same_as = self._first[key]
         self._first.setdefault(key, path)
         counted = _count(leaf, trainable)
         for row in (*self._above, draft):

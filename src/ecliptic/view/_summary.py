@@ -24,6 +24,16 @@ class TreeSummary:
 
     The first row is that of the whole tree, so its numbers are the totals. `str` gives text;
     `rich.print` a table of the package `rich`; a notebook a table that can be folded.
+
+    !!! Example
+
+        >>> import jax.numpy as jnp
+        >>> from ecliptic.view import tree_summary
+        >>> summary = tree_summary({"a": jnp.ones(2), "b": jnp.ones(3)})
+        >>> len(summary), summary.total.parameters
+        (3, 5)
+        >>> [row.path for row in summary if row.is_leaf]
+        ["model['a']", "model['b']"]
     """
 
     def __init__(

@@ -305,7 +305,7 @@ def test_static_fields_and_leaves_that_are_no_arrays_are_static_values():
 
 def test_the_second_place_of_an_array_says_where_the_first_is():
     *_, second = tree_summary({"a": X, "b": X})
-    assert (second.path, second.same_as, second.parameters) == ("model['b']", "['a']", 2)
+    assert (second.path, second.same_as, second.parameters) == ("model['b']", "model['a']", 2)
 
 
 def test_depth_folds():
