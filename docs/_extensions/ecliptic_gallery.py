@@ -82,8 +82,7 @@ def run(script: Path, target: Path) -> Result:
             raise ExtensionError(f"{script.name} took more than {TIMEOUT} s") from error
         if done.returncode != 0:
             raise ExtensionError(f"{script.name} failed:\n{done.stdout}\n{done.stderr[-5000:]}")
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
+        target.mkdir(parents=True, exist_ok=True)
         names = []
         for path in sorted(Path(folder).rglob("*")):
             if path.suffix in (".png", ".svg", ".html"):
@@ -137,7 +136,8 @@ def _cells(code: str) -> Iterator[tuple[str, str]]:
 
 
 def _title(stem: str) -> str:
-    words = stem.replace("_", " ")
+    words = stem.replace("_", " ").replace("batch norm", "BatchNorm")
+    words = re.sub(r"\b(mjx|ode|rnn)\b", lambda match: match[1].upper(), words)
     return words[0].upper() + words[1:]
 
 
@@ -175,12 +175,12 @@ def index(examples: list[Example], results: dict[str, Result | None]) -> str:
         "was printed and drawn by them while this site was built, with `SMOKE=1`, which trains for",
         "a moment only.",
         "",
-        "::::{container} cards",
+        "::::{container} gallery",
     ]
     for example in examples:
         result = results[example.name]
         pictures = result.of_kind(".png", ".svg") if result else []
-        lines += [":::{container} card", f"[{example.title}]({example.name}.md)", ""]
+        lines += [":::{container} gallery-card", f"[{example.title}]({example.name}.md)", ""]
         lines += [f"[{_picture(example, pictures[0])}]({example.name}.md)", ""] if pictures else []
         lines += [example.summary, ":::"]
     lines += ["::::", "", "```{toctree}", ":hidden:", ""]
@@ -201,6 +201,8 @@ def _build(app: Sphinx) -> None:
     results: dict[str, Result | None] = dict.fromkeys([example.name for example in examples])
     if app.config.gallery_run:
         _log.info("running %d examples ...", len(jobs))
+        for _, target in jobs:
+            shutil.rmtree(target, ignore_errors=True)
         with ThreadPoolExecutor(max_workers=2) as pool:
             for (script, _), result in zip(
                 jobs, pool.map(lambda job: run(*job), jobs), strict=True
@@ -216,7 +218,7 @@ def _build(app: Sphinx) -> None:
 
 
 def _copy_views(app: Sphinx, error: Exception | None) -> None:
-    for path in [] if error else GALLERY.glob("*/*.html"):
+    for path in [] if error else [*GALLERY.glob("*/*.html"), *PICTURES.glob("*.html")]:
         target = Path(app.outdir) / VIEWS / path.parent.name / path.name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)

@@ -8,6 +8,7 @@ from tests.site.conftest import SITE, clipboard
 KINDS = [
     "index.html",
     "tutorials/first-model.html",
+    "guides/looking-at-models.html",
     "guides/performance.html",
     "errors/index.html",
     "errors/trees.html",
@@ -62,8 +63,7 @@ def test_the_search_finds(watched, words, place):
     page = watched.open("index.html")
     page.locator("input.sidebar-search").fill(words)
     page.locator("input.sidebar-search").press("Enter")
-    page.wait_for_selector("#search-results li a")
-    page.wait_for_function("document.querySelector('#search-results h2 ~ p') !== null")
+    page.get_by_text("Search finished").wait_for()
     found = [link.get_attribute("href") for link in page.locator("#search-results li a").all()]
     assert any(place in (address or "") for address in found), found
     watched.shoot(f"search-{words.split()[0]}")
@@ -74,7 +74,7 @@ def test_a_name_that_is_searched_for_leads_to_its_entry(watched):
     page.locator("input.sidebar-search").fill("filter_value_and_grad")
     page.locator("input.sidebar-search").press("Enter")
     page.locator("#search-results li a", has_text="filter_value_and_grad").first.click()
-    assert page.locator("dt[id='ecliptic.filter_value_and_grad']").is_visible()
+    page.locator("dt[id='ecliptic.filter_value_and_grad']").wait_for(state="visible")
 
 
 def test_the_button_copies_a_program(watched):

@@ -95,7 +95,7 @@ GROUPS = (
         "views",
         "Looking at models",
         "Tables, differences, trees to unfold, plots.",
-        ("view",),
+        ("view", *_files("tree", "_differences", "_distance")),
     ),
     Group(
         "debugging",
