@@ -1,7 +1,7 @@
 """Runs the tests of a project that uses Equinox: `pytest -p ecliptic.compat.equinox.pytest_plugin`.
 
-The option `--jaxtyping-packages=equinox,...` of jaxtyping's plugin is rewritten to name this
-package, which is what gets imported.
+The option `--jaxtyping-packages=equinox,...` of jaxtyping's plugin loses that name: jaxtyping can
+check a package only from its import on, and this one is imported. Other packages are checked.
 """
 
 import pytest
@@ -9,7 +9,6 @@ import pytest
 from ecliptic.compat.equinox import install
 
 _OPTION = "--jaxtyping-packages"
-_PACKAGE = "ecliptic.compat.equinox"
 
 
 def pytest_addoption() -> None:
@@ -20,26 +19,27 @@ def pytest_addoption() -> None:
     install()
 
 
-def _renamed(packages: str) -> str:
-    """The value of the option, with our package in the place of Equinox."""
-    names, bracket, rest = packages.partition("(")
-    renamed = [
-        _PACKAGE + name.strip().removeprefix("equinox")
-        if name.strip() == "equinox" or name.strip().startswith("equinox.")
-        else name
-        for name in names.split(",")
-    ]
-    return ",".join(renamed) + bracket + rest
+def _without_equinox(value: str) -> str | None:
+    """The value of the option without this package; None if there is no other.
+
+    It is a list of packages and, behind the last comma that is in no bracket, a type checker.
+    """
+    head, bracket, rest = value.partition("(")
+    *packages, checker = head.split(",")
+    others = [name for name in packages if name.strip().partition(".")[0] != "equinox"]
+    return ",".join([*others, checker]) + bracket + rest if others else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(args: list[str]) -> None:
     """Rewrites the option where it stands."""
-    for i, argument in enumerate(args):
-        if argument.startswith(f"{_OPTION}="):
-            args[i] = f"{_OPTION}={_renamed(argument.removeprefix(f'{_OPTION}='))}"
-        elif i and args[i - 1] == _OPTION:
-            args[i] = _renamed(argument)
+    for i in reversed(range(len(args))):
+        if args[i].startswith(f"{_OPTION}="):
+            value = _without_equinox(args[i].removeprefix(f"{_OPTION}="))
+            args[i : i + 1] = [] if value is None else [f"{_OPTION}={value}"]
+        elif args[i] == _OPTION and i + 1 < len(args):
+            value = _without_equinox(args[i + 1])
+            args[i : i + 2] = [] if value is None else [_OPTION, value]
 
 
 def pytest_configure() -> None:

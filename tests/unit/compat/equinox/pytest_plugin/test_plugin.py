@@ -11,6 +11,8 @@ TESTS = """
 import sys
 
 import equinox as eqx
+import jaxtyping
+import other
 import pytest
 
 from ecliptic.compat.equinox.pytest_plugin import pytest_load_initial_conftests as rewrite
@@ -20,16 +22,18 @@ def test_names():
     assert eqx is sys.modules["ecliptic.compat.equinox"]
 
 
-def test_its_modules_are_checked(request):
-    hook = "ecliptic.compat.equinox,beartype.beartype"
-    assert request.config.getoption("jaxtyping_packages") == hook
+def test_other_packages_are_checked():
+    with pytest.raises(jaxtyping.TypeCheckError):
+        other.twice("a")
 
 
 @pytest.mark.parametrize(
     ("given", "rewritten"),
     [
-        (["--jaxtyping-packages", "one,equinox.nn,f(equinox)"],
-         ["--jaxtyping-packages", "one,ecliptic.compat.equinox.nn,f(equinox)"]),
+        (["-q", "--jaxtyping-packages", "one,equinox.nn,f(equinox)", "x"],
+         ["-q", "--jaxtyping-packages", "one,f(equinox)", "x"]),
+        (["--jaxtyping-packages", "equinox,f(a,b)", "x"], ["x"]),
+        (["--jaxtyping-packages=equinox,f", "x"], ["x"]),
         (["--jaxtyping-packages=equinoxes,f"], ["--jaxtyping-packages=equinoxes,f"]),
         (["equinox"], ["equinox"]),
     ],
@@ -49,18 +53,15 @@ def test_its_import_alone_changes_nothing():
 def test_the_tests_of_a_project_run_on_it(tmp_path):
     (tmp_path / "test_it.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    # In the place of jaxtyping's own plugin, which would check every call in all of the package.
-    (tmp_path / "option.py").write_text(
-        "def pytest_addoption(parser):\n    parser.addoption('--jaxtyping-packages')\n"
-    )
+    (tmp_path / "other.py").write_text("def twice(x: int) -> int:\n    return 2 * x\n")
     command = [
-        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:jaxtyping",
-        "-p", "option", "-p", "ecliptic.compat.equinox.pytest_plugin",
-        "--jaxtyping-packages=equinox,beartype.beartype",
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+        "-p", "ecliptic.compat.equinox.pytest_plugin",
+        "--jaxtyping-packages=equinox,other,beartype.beartype",
     ]  # fmt: skip
     env = {**os.environ, "PYTHONPATH": str(SRC.parent)}
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=tmp_path, env=env, check=False
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 passed" in done.stdout
+    assert "7 passed" in done.stdout
