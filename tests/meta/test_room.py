@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from tests.support.project import SRC, parse, shown, sources
+from tests.support.project import ROOT, SRC, parse, shown, sources
 
 UNSTABLE = ("jax._src", "jax.core", "jax.extend", "jax.interpreters", "jax.lib")
 ROOM = SRC / "_jax"
@@ -28,9 +28,15 @@ def unstable_uses(tree: ast.AST) -> list[str]:
     ]
 
 
+# What authors of libraries make operations of JAX with; so do the tests of what is made for them.
+FOR_AUTHORS = ("jax.extend.core", "jax.interpreters")
+AUTHORS = ROOT / "tests" / "unit" / "primitive"
+
+
 @pytest.mark.parametrize("path", OUTSIDE, ids=shown)
 def test_a_file_outside_the_room_touches_no_unstable_jax(path):
-    assert unstable_uses(parse(path)) == []
+    allowed = FOR_AUTHORS if path.is_relative_to(AUTHORS) else ()
+    assert [name for name in unstable_uses(parse(path)) if not name.startswith(allowed)] == []
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,17 @@ BORROWED: dict[str, Borrowed] = {
     "eval_jaxpr": Borrowed(
         "jax.core", "eval_jaxpr", "0.4", "evaluate a program with other constants"
     ),
+    "Literal": Borrowed(
+        "jax._src.core", "Literal", "0.4", "evaluate a program operation by operation"
+    ),
+    "current_name_stack": Borrowed(
+        "jax._src.source_info_util", "current_name_stack", "0.4",
+        "an operation that is evaluated again keeps its name in profiles",
+    ),
+    "user_context": Borrowed(
+        "jax._src.source_info_util", "user_context", "0.4",
+        "an operation that is evaluated again keeps its place in the user's source",
+    ),
     "Primitive": Borrowed(
         # (`jax.extend.core` has it too; importing that takes as long as all of Ecliptic.)
         "jax._src.core", "Primitive", "0.4",

@@ -1,11 +1,19 @@
 """Programs of JAX, evaluated operation by operation, and the programs inside of operations."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax._src import source_info_util
-from jax._src.core import ClosedJaxpr, Jaxpr, Literal
+
+from ecliptic import _jax
+
+
+@functools.cache
+def _kinds() -> tuple[type, type]:
+    """The types of programs with constants and without. From JAX 0.12 on they are one."""
+    program = jax.make_jaxpr(lambda: ())()
+    return type(program), type(program.jaxpr)
 
 
 def evaluate(
@@ -25,7 +33,7 @@ def evaluate(
     known: dict[Any, Any] = {}
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else known[atom]
+        return atom.val if isinstance(atom, _jax.Literal) else known[atom]
 
     def write(variables: Sequence[Any], values: Sequence[Any]) -> None:
         known.update(zip(variables, values, strict=True))
@@ -33,8 +41,8 @@ def evaluate(
     write(jaxpr.constvars, consts)
     write(jaxpr.invars, args)
     for eqn in jaxpr.eqns:
-        stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
-        origin = source_info_util.user_context(eqn.source_info.traceback, name_stack=stack)
+        stack = _jax.current_name_stack() + eqn.source_info.name_stack
+        origin = _jax.user_context(eqn.source_info.traceback, name_stack=stack)
         with origin, eqn.ctx.manager:
             write(eqn.outvars, apply(eqn, [read(atom) for atom in eqn.invars]))
     return [read(atom) for atom in jaxpr.outvars]
@@ -51,7 +59,7 @@ def bind(eqn: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 def closed(jaxpr: Any, consts: Sequence[Any] = ()) -> Any:
     """A program with its constants."""
-    return ClosedJaxpr(jaxpr, list(consts))
+    return _kinds()[0](jaxpr, list(consts))  # pyright: ignore[reportCallIssue]
 
 
 def trace(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
@@ -78,7 +86,7 @@ def with_programs(params: dict[str, Any], change: Callable[[Any], Any]) -> dict[
 
 
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, ClosedJaxpr | Jaxpr):
+    if isinstance(value, _kinds()):
         return change(value)
     if isinstance(value, tuple | list):
         items = [_each(item, change) for item in value]
@@ -91,4 +99,4 @@ def _each(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def is_closed(program: Any) -> bool:
     """Whether a program comes with its constants."""
-    return isinstance(program, ClosedJaxpr)
+    return isinstance(program, _kinds()[0])

@@ -1,5 +1,6 @@
 """`backward_nan`: where a derivative becomes NaN."""
 
+import functools
 from typing import Any
 
 import jax
@@ -39,20 +40,18 @@ def backward_nan(x: PyTree, name: str | None = None, terminate: bool = True) -> 
            primals=Array([1., 1.], dtype=float32)
         cotangents=Array([2., 2.], dtype=float32)
     """
-    return _watch(x, name, terminate)
+    return _watch()(x, name, terminate)
 
 
-@filter_custom_vjp
-def _watch(x: PyTree, name: str | None, terminate: bool) -> PyTree:
-    return x
+@functools.cache
+def _watch() -> Any:
+    """The identity with a rule of its own for the way back, made at its first use."""
+    watch = filter_custom_vjp(lambda x, name, terminate: x)
+    watch.def_fwd(lambda perturbed, x, name, terminate: (x, None))
+    watch.def_bwd(_backward)
+    return watch
 
 
-@_watch.def_fwd
-def _forward(perturbed: PyTree, x: PyTree, name: str | None, terminate: bool) -> Any:
-    return x, None
-
-
-@_watch.def_bwd
 def _backward(
     residuals: None, cotangents: PyTree, perturbed: PyTree, x: PyTree, name: Any, terminate: bool
 ) -> PyTree:

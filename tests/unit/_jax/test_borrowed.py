@@ -122,6 +122,23 @@ class TestMeaning:
         (out,) = _jax.eval_jaxpr(program.jaxpr, [3 * constant], constant)
         assert np.array_equal(out, [4, 4])
 
+    def test_a_literal_has_its_value(self):
+        (eqn,) = jax.make_jaxpr(lambda x: x + 2.0)(1.0).eqns
+        assert [atom.val for atom in eqn.invars if isinstance(atom, _jax.Literal)] == [2.0]
+
+    def test_names_and_places_of_operations_are_those_of_the_context(self):
+        with jax.named_scope("outer"):
+            stack = _jax.current_name_stack()
+        (eqn,) = jax.make_jaxpr(jnp.sin)(1.0).eqns
+
+        def again(x):
+            with _jax.user_context(eqn.source_info.traceback, name_stack=stack):
+                return jnp.cos(x)
+
+        (made,) = jax.make_jaxpr(again)(1.0).eqns
+        assert "outer" in str(made.source_info.name_stack)
+        assert made.source_info.traceback is eqn.source_info.traceback
+
     def test_shaped_array_is_the_type_of_an_array(self):
         assert type(jax.typeof(jnp.ones(2))) is _jax.ShapedArray
         assert _jax.ShapedArray((2,), np.dtype(np.float32)) == jax.typeof(np.ones(2, np.float32))
