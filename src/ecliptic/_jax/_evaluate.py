@@ -59,7 +59,7 @@ def bind(eqn: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
 def closed(jaxpr: Any, consts: Sequence[Any] = ()) -> Any:
     """A program with its constants."""
-    return _kinds()[0](jaxpr, list(consts))  # pyright: ignore[reportCallIssue]
+    return _kinds()[0](jaxpr, list(consts))
 
 
 def trace(function: Callable[..., Any], avals: Sequence[Any]) -> Any:

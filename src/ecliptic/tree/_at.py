@@ -269,8 +269,9 @@ def _why_not(node: Any, name: str, met: int, tree: PyTree, pytree: PyTree) -> st
     """Say why this cannot be replaced."""
     if node is None:
         return (
-            f"{name} picked None, which is no node of a PyTree, and there is not just one in it. To "
-            "replace a None, let it count as a leaf: `tree_at(..., is_leaf=lambda x: x is None)`."
+            f"{name} picked None, which is no node of a PyTree, and there is not just one in it. "
+            "To replace a None, let it count as a leaf: `tree_at(..., is_leaf=lambda x: x is "
+            "None)`."
         )
     if met > 1:
         return (

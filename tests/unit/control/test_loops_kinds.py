@@ -250,9 +250,7 @@ def test_no_steps_at_all(kind):
 @pytest.mark.parametrize("kind", ["lax", "checkpointed", "bounded"])
 def test_the_largest_number_of_steps_ends_a_loop(kind):
     run = jax.jit(
-        lambda x: ec.filter_while_loop(
-            lambda s: True, lambda s: s * 2, x, kind=kind, max_steps=5
-        )
+        lambda x: ec.filter_while_loop(lambda s: True, lambda s: s * 2, x, kind=kind, max_steps=5)
     )
     assert run(jnp.float32(1)) == 32
 

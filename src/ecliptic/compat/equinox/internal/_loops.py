@@ -6,7 +6,6 @@ from typing import Any, Literal
 import jax
 from jaxtyping import PyTree
 
-from ecliptic.compat.equinox.internal._told import told
 from ecliptic.control import filter_scan, filter_while_loop
 from ecliptic.errors import ArgumentError
 
@@ -42,11 +41,9 @@ def while_loop(
         options.update(checkpoints=checkpoints, base=1)
     if kind == "bounded":
         options["base"] = base
-    last = filter_while_loop(
+    return filter_while_loop(
         cond_fun, body_fun, init_val, max_steps=max_steps, buffers=buffers, kind=kind, **options
     )
-    # (A loop with buffers is not told of: its body cannot be traced outside of it.)
-    return told(body_fun, last) if kind == "checkpointed" and buffers is None else last
 
 
 def scan(
