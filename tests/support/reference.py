@@ -16,6 +16,7 @@ from tests.support.reference_groups import CONSTANTS, GROUPS, Group
 from tests.support.surface import public_values
 
 FOLDER = ROOT / "docs" / "reference"
+ERRORS = ROOT / "docs" / "errors"
 
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes|References?|Source|Notes?):$")
 _ITEM = re.compile(r"^(\*{0,2}\w[\w.]*(?:, \*{0,2}\w+)*): ?")
@@ -139,7 +140,7 @@ class _Writer:
         value = entry.value
         if inspect.isclass(value) and issubclass(value, BaseException):
             bases = ", ".join(self._link(base.__name__) for base in value.__bases__)
-            body = f"Bases: {bases}\n\n{self.body(text_of(entry))}"
+            body = f"Bases: {bases}\n\n{self.body(text_of(entry))}\n{_advice(value.__name__)}"
             return _directive(7, "py:exception", entry.names, body)
         body = self.body(text_of(entry))
         if inspect.isclass(value):
@@ -207,6 +208,15 @@ class _Writer:
 
     def _role(self, anchor: str, shown: str | None = None) -> str:
         return f"{{py:obj}}`{shown or anchor.removeprefix('ecliptic.')} <{anchor}>`"
+
+
+def _advice(error: str) -> str:
+    """Where the pages of errors say what to do, as their index has it."""
+    for row in (ERRORS / "index.md").read_text(encoding="utf-8").splitlines():
+        said, _, pages = row.strip("| ").partition(" | ")
+        if row.startswith("|") and f"`{error}`" in said:
+            return "What to do: " + re.sub(r"\]\((?=[\w-]+\.md)", "](../errors/", pages) + ".\n"
+    return ""
 
 
 def _is_ours(cls: type) -> bool:
