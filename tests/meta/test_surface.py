@@ -51,7 +51,7 @@ def test_a_package_lists_every_name_that_it_imports(path):
         for alias in node.names
     }
     public = {name for name in imported if not name.startswith("_")}
-    public -= {"TYPE_CHECKING", "later"}
+    public -= {"TYPE_CHECKING", "Any", "later"}
     assert public <= set(_declared(tree) or ())
 
 
@@ -98,7 +98,7 @@ def test_the_surface_is_the_one_written_down():
     assert changed == {}, "if this is meant: `make surface`, and a line in CHANGELOG.md"
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", [n for n, value in VALUES.items() if callable(value)])
 def test_a_public_name_has_a_docstring_of_its_own(name):
     value = VALUES[name]
     doc = value.__dict__.get("__doc__") if inspect.isclass(value) else value.__doc__

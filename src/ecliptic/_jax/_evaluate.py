@@ -62,6 +62,20 @@ def closed(jaxpr: Any, consts: Sequence[Any] = ()) -> Any:
     return _kinds()[0](jaxpr, list(consts))
 
 
+def with_constants_first(jaxpr: Any, count: int, like: Any) -> Any:
+    """A program without its constants that takes so many of its arguments as constants.
+
+    Args:
+        jaxpr: the program.
+        count: how many of its first arguments are constants.
+        like: the program that it replaces: what JAX says of arguments in messages is said there.
+    """
+    variables = jaxpr.invars
+    return jaxpr.replace(
+        constvars=variables[:count], invars=variables[count:], debug_info=like.debug_info
+    )
+
+
 def trace(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
     """The program of a function of arrays of these types."""
     return jax.make_jaxpr(function)(*avals)

@@ -1,1 +1,3 @@
 """Ecliptic in the place of other libraries."""
+
+__all__ = []

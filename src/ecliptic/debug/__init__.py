@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ecliptic.debug._announce import announce_primitive, announce_transform
+from ecliptic._later import later
+from ecliptic.debug._announce import announce_transform
 from ecliptic.debug._backward_nan import backward_nan
 from ecliptic.debug._breakpoint import breakpoint_if
 from ecliptic.debug._changes import Change
@@ -15,6 +16,9 @@ from ecliptic.transform import large_constants
 
 if TYPE_CHECKING:
     announce_jaxpr_p: Any
+
+# Primitives are borrowed from JAX, which must not be a condition of the import.
+__getattr__ = later(__name__, {"announce_jaxpr_p": "ecliptic.debug._announce"})
 
 __all__ = [
     "Change",
@@ -37,9 +41,3 @@ __all__ = [
     "store_dce",
     "trace_report",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "announce_jaxpr_p":
-        return announce_primitive()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -147,3 +147,10 @@ def announce_transform(
     for position, array in zip(positions, arrays, strict=True):
         leaves[position] = array
     return treedef.unflatten(leaves)
+
+
+def __getattr__(name: str) -> Any:
+    """The primitive `announce_jaxpr_p`."""
+    if name == "announce_jaxpr_p":
+        return announce_primitive()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,6 +30,17 @@ class Change:
         before: how it was, in words.
         after: how it is now, in words.
         advice: how a trace for it is avoided.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> f = ec.filter_jit(lambda x, times: x * times)
+        >>> with ec.debug.explain_retraces(None) as report:
+        ...     _ = f(jnp.ones(2), 2), f(jnp.ones(2), 3)
+        >>> change = report[0].changes[0]
+        >>> change.path, change.before, change.after
+        ('times', '2', '3')
     """
 
     path: str

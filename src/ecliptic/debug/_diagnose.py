@@ -37,6 +37,13 @@ class Finding:
         kind: what kind of mistake it is.
         what: what is there, and what comes of it.
         advice: the way out.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> finding = ec.debug.diagnose({"rate": 0.1})[0]
+        >>> finding.path
+        "model['rate']"
     """
 
     path: str
@@ -49,7 +56,15 @@ class Finding:
 
 
 class Diagnosis:
-    """What [`diagnose`][] returns: a sequence of [`Finding`][], false if it is empty."""
+    """What [`diagnose`][] returns: a sequence of [`Finding`][], false if it is empty.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> bool(ec.debug.diagnose({"weight": jnp.ones(2)}))
+        False
+    """
 
     def __init__(self, findings: list[Finding]) -> None:
         self._findings = findings

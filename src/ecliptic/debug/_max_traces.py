@@ -146,6 +146,15 @@ def get_num_traces(fn: Any) -> int:
 
     Raises:
         ArgumentError: if there is no [`assert_max_traces`][] in it.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> f = ec.filter_jit(ec.debug.assert_max_traces(lambda x: 2 * x, max_traces=2))
+        >>> _ = f(jnp.ones(2)), f(jnp.ones(3))
+        >>> ec.debug.get_num_traces(f)
+        2
     """
     for layer in unwrapped(fn):
         if isinstance(layer, _AssertMaxTraces):

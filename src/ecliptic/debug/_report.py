@@ -20,6 +20,17 @@ class TraceCount:
             inside of it.
         lower_seconds: the time that JAX took to translate what was traced for the compiler.
         compile_seconds: the time that the compiler took, or reading from its cache on the disk.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> @ec.filter_jit
+        ... def counted(x):
+        ...     return 2 * x
+        >>> _ = counted(jnp.ones(2))
+        >>> next(count.traces for count in ec.debug.trace_report() if count.function == "counted")
+        1
     """
 
     function: str
@@ -38,7 +49,19 @@ class TraceCount:
 
 
 class TraceReport:
-    """What [`trace_report`][] returns: a sequence of [`TraceCount`][], the slowest first."""
+    """What [`trace_report`][] returns: a sequence of [`TraceCount`][], the slowest first.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> @ec.filter_jit
+        ... def reported(x):
+        ...     return 2 * x
+        >>> _ = reported(jnp.ones(2))
+        >>> "reported" in [count.function for count in ec.debug.trace_report()]
+        True
+    """
 
     def __init__(self, counts: list[TraceCount]) -> None:
         self._counts = counts

@@ -33,6 +33,16 @@ class Retrace:
         changes: what is different.
         traced: whether it is traced. If not, what had been traced is compiled again, for arrays
             that are placed elsewhere; `number` is then that of the latest trace.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> f = ec.filter_jit(lambda x, times: x * times)
+        >>> with ec.debug.explain_retraces(None) as report:
+        ...     _ = f(jnp.ones(2), 2), f(jnp.ones(2), 3)
+        >>> report[0].number, report[0].nearest
+        (2, 1)
     """
 
     function: str
@@ -53,7 +63,18 @@ class Retrace:
 
 
 class RetraceReport:
-    """What [`explain_retraces`][] found: a sequence of [`Retrace`][], which grows."""
+    """What [`explain_retraces`][] found: a sequence of [`Retrace`][], which grows.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> f = ec.filter_jit(lambda x, times: x * times)
+        >>> with ec.debug.explain_retraces(None) as report:
+        ...     _ = f(jnp.ones(2), 2), f(jnp.ones(2), 3)
+        >>> len(report)
+        1
+    """
 
     def __init__(self) -> None:
         self._retraces: list[Retrace] = []

@@ -23,6 +23,16 @@ class TorchRule(NamedTuple):
             names and shapes are the same in both.
         transparent: the name of a field that PyTorch's names leave out: its `layers[0].weight` is
             `0.weight` there.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> from ecliptic.serialise import TorchRule, register_torch_rule
+        >>> class Scale(ec.Module):
+        ...     factor: object
+        >>> def convert(scale, weights):
+        ...     return {"factor": weights["weight"]}
+        >>> register_torch_rule(Scale, TorchRule(convert))
     """
 
     convert: Callable[[Any, Weights], dict[str, Any]] | None = None

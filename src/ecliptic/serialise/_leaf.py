@@ -22,7 +22,15 @@ _T_contra = TypeVar("_T_contra", contravariant=True)
 
 @runtime_checkable
 class SupportsWrite(Protocol[_T_contra]):
-    """A file open for writing, as far as it is needed."""
+    """A file open for writing, as far as it is needed.
+
+    !!! Example
+
+        >>> import io
+        >>> file: SupportsWrite[bytes] = io.BytesIO()
+        >>> file.write(b"bytes")
+        5
+    """
 
     def write(self, data: _T_contra, /) -> Any:
         """Write some bytes."""
@@ -30,7 +38,15 @@ class SupportsWrite(Protocol[_T_contra]):
 
 @runtime_checkable
 class SupportsReadSeek(Protocol[_T_co]):
-    """A file open for reading. Only `read` is ever called."""
+    """A file open for reading. Only `read` is ever called.
+
+    !!! Example
+
+        >>> import io
+        >>> file: SupportsReadSeek[bytes] = io.BytesIO(b"bytes")
+        >>> file.read(2)
+        b'by'
+    """
 
     def read(self, size: int, /) -> _T_co:
         """Read some bytes."""

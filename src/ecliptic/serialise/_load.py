@@ -38,6 +38,16 @@ class FileMetadata:
         not_saved: what was not written, in words, by path.
         static: the class and the static fields of each Module, by path.
         versions: of Ecliptic, JAX, NumPy and Python, when the file was written.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "tree.safetensors"
+        >>> _ = ec.save(path, {"a": jnp.ones(2)})
+        >>> dict(ec.load_metadata(path).leaves)
+        {"['a']": 'float32[2]'}
     """
 
     metadata: Any

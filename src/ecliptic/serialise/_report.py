@@ -21,6 +21,17 @@ class Difference(NamedTuple):
         path: its path in the skeleton.
         saved: what it is in the file, for instance `float32[2, 3]`.
         like: what it is in the skeleton.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "tree.safetensors"
+        >>> _ = ec.save(path, {"a": jnp.ones(2)})
+        >>> _, report = ec.load(path, {"a": jnp.ones(3)}, strict=False)
+        >>> report.reshaped[0].saved, report.reshaped[0].like
+        ('float32[2]', 'float32[3]')
     """
 
     path: str
@@ -37,6 +48,17 @@ class Renaming(NamedTuple):
     Args:
         saved: the name in the file.
         path: the path in the skeleton.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "tree.safetensors"
+        >>> _ = ec.save(path, {"a": jnp.ones(2)})
+        >>> _, report = ec.load(path, {"b": jnp.ones(2)}, strict=False)
+        >>> report.renamed[0].saved, report.renamed[0].path
+        ("['a']", "['b']")
     """
 
     saved: str
@@ -61,6 +83,17 @@ class LoadReport:
         reshaped: leaves of another shape.
         retyped: leaves of another dtype or Python type.
         notes: what differs without harm to any leaf: functions and static fields.
+
+    !!! Example
+
+        >>> import ecliptic as ec
+        >>> import jax.numpy as jnp
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "tree.safetensors"
+        >>> _ = ec.save(path, {"a": jnp.ones(2)})
+        >>> _, report = ec.load(path, {"a": jnp.ones(2), "b": jnp.ones(3)}, strict=False)
+        >>> len(report.loaded), len(report.missing)
+        (1, 1)
     """
 
     loaded: tuple[str, ...] = ()

@@ -14,6 +14,17 @@ def static_field(**kwargs: Any) -> Any:
 
     Args:
         **kwargs: as for `field`.
+
+    !!! Example
+
+        >>> import warnings
+        >>> import ecliptic.compat.equinox as eqx
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", DeprecationWarning)
+        ...     class Layer(eqx.Module):
+        ...         size: int = eqx.static_field()
+        >>> Layer(3)
+        Layer(size=3)
     """
     warnings.warn(
         "`static_field(...)` is deprecated in favour of `field(..., static=True)`.",
@@ -29,6 +40,12 @@ def tree_inference(pytree: PyTree, value: bool = True) -> PyTree:
     Args:
         pytree: as there.
         value: as there.
+
+    !!! Example
+
+        >>> import ecliptic.compat.equinox as eqx
+        >>> eqx.tree_inference(eqx.nn.Dropout(0.5)).inference
+        True
     """
     return inference_mode(pytree, value)
 
@@ -39,5 +56,13 @@ def StrictConfig(force_abstact: bool = False, **kwargs: object) -> Literal[False
     Args:
         force_abstact: whether the class is abstract, whatever it lacks. (So it is spelt.)
         **kwargs: ignored.
+
+    !!! Example
+
+        >>> import ecliptic.compat.equinox as eqx
+        >>> class Base(eqx.Module, strict=eqx.StrictConfig()):
+        ...     pass
+        >>> Base()
+        Base()
     """
     return None if force_abstact else False
