@@ -17,6 +17,7 @@ from ecliptic._jax._evaluate import (
     is_closed,
     programs,
     trace,
+    with_constants_first,
     with_programs,
 )
 from ecliptic.errors import RuleError
@@ -195,14 +196,20 @@ def _replaced(rule: Callable[..., Any], eqn: Any, args: list[Any]) -> list[Any]:
 def _program(program: Any, eqn: Any) -> Any:
     if is_closed(program):
         return finalise_jaxpr(program)
-    made = finalise_jaxpr(closed(program))
+    if not _has_work(program):
+        return program
+    count = len(program.constvars)
+    made = trace(
+        lambda *args: finalise_eval_jaxpr(program, args[:count], *args[count:]),
+        [v.aval for v in (*program.constvars, *program.invars)],
+    )
     if made.consts:
         raise RuleError(
             f"The program inside of the operation `{eqn.primitive}` cannot be finalised, since an "
             f"operation in it becomes one with constants, {made.consts}, and `{eqn.primitive}` has "
             "no place for these. Make them inside of the rule, by `jax.numpy`."
         )
-    return made.jaxpr
+    return with_constants_first(made.jaxpr, count, program) if count else made.jaxpr
 
 
 def _shard_map(eqn: Any, args: list[Any]) -> list[Any]:

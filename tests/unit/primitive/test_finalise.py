@@ -23,6 +23,7 @@ from ecliptic.primitive import (
     unvmap_any,
     unvmap_max,
 )
+from ecliptic.transform import filter_closure_convert
 
 X = jnp.array([1.0, 3.0])
 TABLE = np.arange(2.0, dtype=np.float32)
@@ -133,6 +134,18 @@ def test_programs_among_the_operands_of_filtered_primitives_are_finalised():
     program = finalise_make_jaxpr(lambda x: filter_primitive_bind(call, held, x))(X)
     assert program.eqns[0].primitive is call
     assert "my_double" not in str(program)
+
+
+def test_programs_apart_from_their_constants_are_finalised():
+    call = Primitive("call")
+    call.multiple_results = True
+    call.def_abstract_eval(filter_primitive_def(lambda f, x: x))
+    call.def_impl(filter_primitive_def(lambda f, x: f(x)))
+    held = filter_closure_convert(lambda x: double(x) + TABLE, X)
+    program = finalise_make_jaxpr(lambda x: filter_primitive_bind(call, held, x))(X)
+    assert program.eqns[0].primitive is call
+    assert "my_double" not in str(program)
+    assert np.array_equal(finalise_jaxpr_as_fn(program)(X)[0], 2 * X + TABLE)
 
 
 def test_a_rule_may_use_the_operation_itself():
