@@ -26,7 +26,6 @@ nitpicky = True
 
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist"]
 myst_heading_anchors = 3
-suppress_warnings = ["toc.empty_glob"]  # a folder that has no pages yet
 
 # -------------------------------------------------------------------------------- Python
 
