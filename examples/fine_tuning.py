@@ -104,8 +104,8 @@ def with_adapters(model: ec.nn.MLP, key: PRNGKeyArray) -> ec.nn.MLP:
 # %% [markdown]
 # ## What is trained
 #
-# Start with no leaf, and put in what should be. `tree_at` takes a function from a tree to the places
-# in it: here they are whole layers, or the matrices of all adapters.
+# Start with no leaf, and put in what should be. `tree_at` takes a function from a tree to places in
+# it: here they are a whole layer, or the matrices of all adapters.
 
 
 # %%
