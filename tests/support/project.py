@@ -19,7 +19,7 @@ GUIDES = sorted(
 # What the build of the site writes, and git ignores.
 GENERATED = tuple(ROOT / "docs" / name for name in ("gallery", "pictures", "reference"))
 
-_FOLDERS = (".ci", "bench", "docs", "examples", "src", "tests")
+_FOLDERS = (".ci", "bench", "conformance", "docs", "examples", "src", "tests")
 _TEXT = {".json", ".md", ".py", ".toml", ""}
 
 
