@@ -56,10 +56,10 @@ def oscillator(t: Float[Array, ""], y: Start, args: None) -> Start:
 def solve(law, times: Times, start: Start) -> Path2d:
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(law),
-        diffrax.Tsit5(),
+        diffrax.Heun(),
         t0=times[0],
         t1=times[-1],
-        dt0=0.1,
+        dt0=0.05,
         y0=start,
         saveat=diffrax.SaveAt(ts=times),
     )
@@ -160,7 +160,7 @@ def draw(law: Law, paths, times: Times, true: Path2d, learned: Path2d, path: Pat
 
 def main() -> None:
     data_key, model_key, train_key = jax.random.split(jax.random.key(SEED), 3)
-    print(f"diffrax solves with Modules of Ecliptic: {issubclass(diffrax.Tsit5, ec.Module)}")
+    print(f"diffrax solves with Modules of Ecliptic: {issubclass(diffrax.Heun, ec.Module)}")
     times, paths = load_data(data_key)
     law, losses = train(Law(model_key), times, paths, train_key)
     print(f"mean loss of ten steps: {losses[:10].mean():.4f} first, {losses[-10:].mean():.4f} last")

@@ -130,11 +130,13 @@ def train(policy: ec.nn.MLP, key: PRNGKeyArray) -> tuple[ec.nn.MLP, Float[Array,
 
         def try_out(key):
             noise = optax.tree.random_like(key, parameters)
-            _, with_it = roll_out_worlds(with_noise(policy, noise, SPREAD), tilts)
-            _, against_it = roll_out_worlds(with_noise(policy, noise, -SPREAD), tilts)
-            gain = (with_it.mean() - against_it.mean()) / (2 * SPREAD)
-            ascent = jax.tree.map(lambda x: gain * x, noise)
-            return ascent, (with_it.mean() + against_it.mean()) / 2
+
+            def reward(scale):
+                return roll_out_worlds(with_noise(policy, noise, scale), tilts)[1].mean()
+
+            added, taken_away = jax.vmap(reward)(jnp.array([SPREAD, -SPREAD]))
+            gain = (added - taken_away) / (2 * SPREAD)
+            return jax.tree.map(lambda x: gain * x, noise), (added + taken_away) / 2
 
         ascents, rewards = ec.filter_vmap(try_out)(jax.random.split(noise_key, POLICIES // 2))
         descent = jax.tree.map(lambda x: -x.mean(axis=0), ascents)
@@ -158,7 +160,7 @@ def draw(before: np.ndarray, after: np.ndarray, rewards: np.ndarray, path: Path)
     for angles, colour, label in ((before, "silver", "before"), (after, "tab:blue", "after")):
         lines = left.plot(seconds, np.degrees(angles).T, color=colour, linewidth=1.2)
         lines[0].set_label(f"{label} training")
-    left.set(xlabel="time in seconds", ylabel="angle in degrees", ylim=(-100, 100))
+    left.set(xlabel="time in seconds", ylabel="angle in degrees", ylim=(-40, 40))
     left.set(title=f"The pole in {len(before)} worlds")
     left.legend(frameon=False, loc="upper right")
     right.plot(np.arange(1, len(rewards) + 1), rewards, color="tab:blue")
