@@ -51,6 +51,10 @@ test-mjx: $(STAMPS)/mjx  ## Run simulations of MJX with its warp kernels, on a C
 test-torch: $(STAMPS)/torch  ## Compare layers with those of PyTorch.
 	$(BIN)/python -m pytest -p tests.support.strict_jax $(ARGS) tests/torch
 
+.PHONY: conformance
+conformance: $(STAMPS)/test  ## Print how far Ecliptic is Equinox: names, programs, tests of others.
+	$(BIN)/python -m conformance.report
+
 .PHONY: doctest
 doctest: $(STAMPS)/test  ## Run the examples in the docstrings alone.
 	$(BIN)/python -m pytest --doctest-modules -p tests.support.strict_jax $(ARGS) src/ecliptic

@@ -93,6 +93,8 @@ def checksum(data: np.ndarray) -> str:
     tenth of the time of a CRC-32 of all.
     """
     size = data.size
+    if size < _BLOCK:
+        return f"{zlib.crc32(data.data):08x}"
     whole = size - size % _BLOCK
     crc = 0
     if whole:
@@ -135,15 +137,14 @@ def write_container(path: Path, arrays: Mapping[str, np.ndarray], info: dict[str
         # (For a small array, the two threads would wait for each other.)
         large = {name: part for name, part in data.items() if part.size > _BUFFER}
         later = thread.submit(lambda: {name: checksum(part) for name, part in large.items()})
-        sums = dict.fromkeys(names, _NO_CRC)
+        sums = {name: _NO_CRC if name in large else checksum(part) for name, part in data.items()}
         f.write(_header(entries, sums, info))
-        for name, part in data.items():
-            if name not in large:
-                sums[name] = checksum(part)
+        for part in data.values():
             f.write(part.data)
-        header = _header(entries, sums | later.result(), info)
-        f.seek(0)
-        f.write(header)
+        if large:
+            header = _header(entries, sums | later.result(), info)
+            f.seek(0)
+            f.write(header)
 
 
 def _header(entries: dict[str, Any], sums: dict[str, str], info: dict[str, Any]) -> bytes:
