@@ -38,15 +38,19 @@ def identity(
         kinds: tuple[Any, ...] = (bool, int, float, complex)
         return next((kind(x) for kind in kinds if isinstance(x, kind)), x)
 
-    def pass_tangent(primals: Any, tangents: Any, **params: Any) -> Any:
-        return primitive.bind(*primals, **params), tangents[0]
+    def of_tangent(primals: Any, tangents: Any, **params: Any) -> Any:
+        # JAX asks also where there is nothing to differentiate, such as for an integer that comes
+        # out of a function with floating-point results.
+        if jvp is None or type(tangents[0]) is _jax.Zero:
+            return primitive.bind(*primals, **params), tangents[0]
+        return jvp(primals, tangents, **params)
 
     def pass_batch(args: Any, dims: Any, **params: Any) -> Any:
         return primitive.bind(*args, **params), dims[0]
 
     define(
         primitive, run, run, eager=outside,
-        jvp=jvp or pass_tangent, transpose=transpose, batch=batch or pass_batch,
+        jvp=of_tangent, transpose=transpose, batch=batch or pass_batch,
     )  # fmt: skip
     register_impl_finalisation(primitive)
     return primitive

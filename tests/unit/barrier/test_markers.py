@@ -73,6 +73,24 @@ def test_other_transformations_pass(mark, transform):
         jax.tree.map(np.testing.assert_array_equal, transform(f)(X), transform(lambda x: x)(X))
 
 
+@jax.custom_vjp
+def counted(x):
+    return x, jnp.int32(2)
+
+
+counted.defvjp(lambda x: (counted(x), None), lambda _, cotangents: (cotangents[0],))
+
+
+@pytest.mark.parametrize("mark", MARKERS)
+def test_an_integer_passes_that_comes_with_what_is_differentiated(mark):
+    def f(x):
+        y, n = counted(x)
+        return y * mark(n).astype(y.dtype)
+
+    assert jax.grad(f)(3.0) == 2
+    assert jax.grad(jax.jit(f))(3.0) == 2
+
+
 @pytest.mark.parametrize(("mark", "transform", "kind", "builtin", "text"), REFUSED)
 def test_a_name_is_in_the_message(mark, transform, kind, builtin, text):
     with pytest.raises(kind, match="The answer"):
