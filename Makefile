@@ -107,7 +107,7 @@ test-matrix: $(addprefix matrix-,$(MATRIX))  ## Run the tests under several vers
 .PHONY: clean
 clean:  ## Remove everything that make has made.
 	rm -rf $(VENV) .venvs .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf .coverage .coverage.* build dist out demo_output
+	rm -rf .coverage .coverage.* build dist out demo_output docs/gallery docs/pictures docs/reference
 
 # ------------------------------------------------------------------------------------- set-up
 

@@ -142,6 +142,12 @@ def test_a_narrow_window_has_a_menu(watched):
     page.wait_for_url("**/guides/index.html")
 
 
+def test_a_public_name_in_a_text_leads_to_its_entry(watched):
+    page = watched.open("guides/performance.html")
+    page.locator("article a", has_text="filter_checkpoint").first.click()
+    page.wait_for_url("**/reference/derivatives.html#ecliptic.filter_checkpoint")
+
+
 def test_from_the_front_page_a_newcomer_gets_to_a_trained_model(watched):
     page = watched.open("index.html")
     page.locator("article a", has_text="A first model").first.click()

@@ -177,14 +177,14 @@ class _Writer:
                 title = head.removesuffix(":")
                 blocks.append(f"**{_TITLES.get(title, title)}**\n\n{self._items(title, text)}")
             else:
-                blocks.append(_examples(self._inline(text)))
+                blocks.append(self._examples(text))
         return "\n\n".join(block for block in blocks if block.strip()) + "\n"
 
     def _admonition(self, head: "re.Match[str]", text: str) -> str:
         if head[1] == "Example":
-            return f"**{head[2] or 'Example'}**\n\n{_examples(self._inline(text))}"
+            return f"**{head[2] or 'Example'}**\n\n{self._examples(text)}"
         title = head[2] or head[1].capitalize()
-        return f"````{{admonition}} {title}\n{_examples(self._inline(text))}\n````"
+        return f"````{{admonition}} {title}\n{self._examples(text)}\n````"
 
     def _items(self, section: str, text: str) -> str:
         lines: list[str] = []
@@ -198,6 +198,15 @@ class _Writer:
             else:
                 lines.append(self._inline(line))
         return "\n".join(lines)
+
+    def _examples(self, text: str) -> str:
+        """Fences around what is typed to Python, up to the end of its output."""
+        paragraphs = re.split(r"\n[ \t]*\n", text)
+        fenced = [
+            f"```pycon\n{p}\n```" if p.lstrip().startswith(">>> ") else self._inline(p)
+            for p in paragraphs
+        ]
+        return "\n\n".join(fenced).replace("\n```\n\n```pycon\n", "\n\n")
 
     def _inline(self, text: str) -> str:
         return _REFERENCE.sub(lambda match: self._link(match[1]), text)
@@ -234,13 +243,6 @@ def _blocks(doc: str) -> Iterator[tuple[str, list[str]]]:
         else:
             lines.append(line)
     yield head, lines
-
-
-def _examples(text: str) -> str:
-    """Fences around what is typed to Python, up to the end of its output."""
-    paragraphs = re.split(r"\n[ \t]*\n", text)
-    fenced = [f"```pycon\n{p}\n```" if p.lstrip().startswith(">>> ") else p for p in paragraphs]
-    return "\n\n".join(fenced).replace("\n```\n\n```pycon\n", "\n\n")
 
 
 def _directive(ticks: int, kind: str, signatures: "list[str] | tuple[str, ...]", body: str) -> str:
