@@ -148,6 +148,10 @@ def _call(self: JitFunction, /, *args: Any, **kwargs: Any) -> Any:
                 try:
                     out = program.run(*arrays)
                 except UnwatchedTraceError:
+                    out = UnwatchedTraceError
+                if out is UnwatchedTraceError:
+                    # (Outside of `except`: an error of the user's function has nothing to do with
+                    # this one.)
                     out = program.watched(*arrays)
                 if program.used:
                     use_up_at((args, kwargs), program.used)

@@ -277,10 +277,10 @@ class Program:
         given, kept = self.arrays_of(leaves, args, kwargs)
         lock = self.lock
         if lock is None:
-            try:
+            with contextlib.suppress(UnwatchedTraceError):
                 return self.run(given, kept)
-            except UnwatchedTraceError:
-                return self.watched(given, kept)
+            # (Out here, an error of the user's function does not appear as a consequence of that.)
+            return self.watched(given, kept)
         if getattr(_tracing, "now", False):
             return self.watched(given, kept)
         # Threads that call at the same time wait for the first to trace. A thread that is tracing

@@ -825,3 +825,18 @@ def test_wrappers_around_one_function_share_its_programs(transform):
     for _ in range(2):
         ec.filter_jit(transform(f))(x)
     assert len(traces) == 1
+
+
+@pytest.mark.parametrize("calls", [1, 8])
+def test_an_error_while_tracing_again_stands_alone(calls):
+    @ec.filter_jit
+    def f(x):
+        if x.shape == (3,):
+            raise ValueError("of the user")
+        return x
+
+    for _ in range(calls):
+        f(jnp.ones(2))
+    with pytest.raises(ValueError, match="of the user") as caught:
+        f(jnp.ones(3))
+    assert caught.value.__context__ is None
