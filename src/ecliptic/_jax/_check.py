@@ -10,7 +10,7 @@ Why not `jax.pure_callback`: it writes each exception to JAX's log before it let
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from ecliptic import _jax
 from ecliptic._jax._define import no_tangent, scalar_like
 
 
+@runtime_checkable
 class Report(Protocol):
     """What is done on the host. It is a parameter of a program, so it has equality and a hash."""
 

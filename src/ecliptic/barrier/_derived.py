@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -57,6 +57,7 @@ class Signature(NamedTuple):
     output: Output
 
 
+@runtime_checkable
 class Derivation(Protocol):
     """One step from a function to another."""
 

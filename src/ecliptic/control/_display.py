@@ -11,11 +11,12 @@ import importlib
 import itertools
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ecliptic.transform import on_failure
 
 
+@runtime_checkable
 class Display(Protocol):
     """Shows how far a loop is. Made when the loop starts, when it shows that nothing is done."""
 
