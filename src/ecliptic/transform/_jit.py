@@ -138,6 +138,7 @@ class JitFunction(Module, Generic[_P, _T]):
 
 
 def _call(self: JitFunction, /, *args: Any, **kwargs: Any) -> Any:
+    out: Any
     dispatch = self._dispatch
     if self._tree is not None:
         args = (self._tree, *args)
