@@ -10,8 +10,8 @@ import ecliptic
 
 def test_a_module_comes_when_it_is_asked_for():
     program = (
-        "import sys, ecliptic; assert 'ecliptic.debug' not in sys.modules; "
-        "assert ecliptic.debug is sys.modules['ecliptic.debug']"
+        "import sys, ecliptic; assert 'ecliptic.view' not in sys.modules; "
+        "assert ecliptic.view is sys.modules['ecliptic.view']"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 

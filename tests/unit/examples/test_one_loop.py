@@ -44,5 +44,5 @@ def test_it_learns_in_a_moment_already(run):
 
 
 def test_it_shows_a_progress_bar(run):
-    assert re.search(r"training:\s+\d+%", run.stderr)
-    assert "training: 100%" in run.stderr
+    assert re.search(r"training:\s+[\d.]+%", run.stderr)
+    assert re.search(r"training: 100\.00%", run.stderr)
