@@ -3,6 +3,7 @@
 import operator
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 
 from ecliptic.errors import LayerArgumentError, ShapeError
@@ -14,6 +15,17 @@ def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of anything array-like, without making an array of it."""
     shape = getattr(x, "shape", None)
     return jnp.shape(x) if shape is None else shape
+
+
+def integer_of(value: Any) -> int | None:
+    """The plain `int` that `value` stands for, or `None` if it stands for none."""
+    try:
+        return operator.index(value)
+    except jax.errors.TracerIntegerConversionError:
+        # JAX says best what is wrong with a traced number.
+        raise
+    except TypeError:
+        return None
 
 
 def check_size(value: Any, name: str, layer: str, *, scalar: bool = False) -> Any:
@@ -35,9 +47,8 @@ def check_size(value: Any, name: str, layer: str, *, scalar: bool = False) -> An
     """
     if scalar and type(value) is str and value == "scalar":
         return value
-    integer: Any = value
-    size = operator.index(integer) if hasattr(type(value), "__index__") else -1
-    if size < 0:
+    size = integer_of(value)
+    if size is None or size < 0:
         also = " or 'scalar'" if scalar else ""
         raise LayerArgumentError(
             f"`{layer}` got {name}={value!r}, but a size is a non-negative integer{also}."

@@ -5,8 +5,6 @@ by `stride`. All arguments by axis are brought into one form, tuples of plain in
 equal layers have equal structures, and one that jit can compare.
 """
 
-import operator
-from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -14,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ecliptic.errors import LayerArgumentError, ShapeError
-from ecliptic.nn._check import shape_of
+from ecliptic.nn._check import integer_of, shape_of
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -27,14 +25,6 @@ PADDING_MODES = {
     "REPLICATE": "edge",
     "CIRCULAR": "wrap",
 }
-
-
-def integer_of(value: Any) -> int | None:
-    """The plain `int` that `value` stands for, or `None` if it stands for none."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
 
 
 def check_at_least(value: Any, minimum: int, name: str, layer: str) -> int:
@@ -78,7 +68,7 @@ def check_by_axis(value: Any, axes: int, minimum: int, name: str, layer: str) ->
     """
     one = integer_of(value)
     numbers = (one,) * axes if one is not None else _integers(value)
-    if numbers is None or len(numbers) != axes or min(numbers, default=minimum) < minimum:
+    if len(numbers) != axes or min(numbers) < minimum:
         raise LayerArgumentError(
             f"`{layer}` got {name}={value!r}, but it is an integer of at least {minimum}, or a "
             f"tuple of {axes} of them, one for each spatial axis."
@@ -86,11 +76,17 @@ def check_by_axis(value: Any, axes: int, minimum: int, name: str, layer: str) ->
     return numbers
 
 
-def _integers(value: Any) -> tuple[int, ...] | None:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return None
-    numbers = tuple(integer_of(one) for one in value)
-    return None if None in numbers else numbers  # pyright: ignore[reportReturnType]
+def _integers(value: Any) -> tuple[int, ...]:
+    """The integers in a sequence of nothing else; none for anything else."""
+    numbers = tuple(integer_of(one) for one in _entries(value))
+    return () if None in numbers else numbers  # pyright: ignore[reportReturnType]
+
+
+def _entries(value: Any) -> tuple[Any, ...]:
+    try:
+        return () if isinstance(value, str) else tuple(value)
+    except TypeError:
+        return ()
 
 
 def check_padding(value: Any, axes: int, layer: str, *, words: bool) -> str | Pairs:
@@ -126,16 +122,12 @@ def check_padding(value: Any, axes: int, layer: str, *, words: bool) -> str | Pa
     )
 
 
-def _entries(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, Iterable) else ()
-
-
 def _pair(entry: Any) -> tuple[int, int] | None:
     one = integer_of(entry)
     if one is not None:
         return one, one
     both = _integers(entry)
-    return (both[0], both[1]) if both is not None and len(both) == 2 else None
+    return (both[0], both[1]) if len(both) == 2 else None
 
 
 def check_padding_mode(value: Any, layer: str) -> str:

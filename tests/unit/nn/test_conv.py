@@ -203,6 +203,7 @@ WRONG = [
     ({"kernel_size": 0}, "kernel_size=0, but it is an integer of at least 1, or a tuple of 2"),
     ({"kernel_size": (3,)}, r"kernel_size=\(3,\)"),
     ({"kernel_size": "33"}, "kernel_size='33'"),
+    ({"kernel_size": np.array(2.5)}, r"kernel_size=array\(2\.5\)"),
     ({"stride": (1, 0)}, r"stride=\(1, 0\)"),
     ({"stride": 1.5}, r"stride=1\.5"),
     ({"dilation": (1, 2, 3)}, r"dilation=\(1, 2, 3\)"),

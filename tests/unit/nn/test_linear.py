@@ -111,12 +111,17 @@ def test_a_vector_for_a_scalar_is_refused(getkey):
         nn.Linear("scalar", 2, key=getkey())(jnp.ones(1))
 
 
-@pytest.mark.parametrize("size", [-1, 2.0, "scalars", None])
+@pytest.mark.parametrize("size", [-1, 2.0, "scalars", None, np.array([1, 2])], ids=str)
 def test_what_is_no_size_is_refused(getkey, size):
     with pytest.raises(
         LayerArgumentError, match="`Linear` got out_features=.*non-negative integer or 'scalar'"
     ):
         nn.Linear(3, size, key=getkey())
+
+
+def test_a_traced_size_is_refused_in_the_words_of_jax(getkey):
+    with pytest.raises(jax.errors.TracerIntegerConversionError):
+        jax.eval_shape(lambda size: nn.Linear(3, size, key=getkey()), 2)
 
 
 @pytest.mark.parametrize("dtype", [int, jnp.int32, bool])
