@@ -38,7 +38,7 @@ from ecliptic.transform._history import run_traced
 from ecliptic.transform._shard import filter_shard, lay_shardings
 from ecliptic.transform._static import same_static
 from ecliptic.tree import array_type, is_array
-from ecliptic.tree._passage import find_used, use_up_at
+from ecliptic.tree._passage import Passage, find_used, use_up_at
 
 # A program that is called this often is called in a loop, and a collector pays.
 _CALLS_BEFORE_COLLECTOR = 4
@@ -183,12 +183,15 @@ def _program(
         merged: list[Any] = [None] * len(order)
         for position, leaf in zip(order, (*given, *kept, *static), strict=True):
             merged[position] = leaf
-        args, kwargs = inside = treedef.unflatten(merged)
+        passage = Passage()
+        args, kwargs = inside = passage.unflatten(treedef, merged)
         fun = function()
         if fun is None:
             fun, *args = args
         out = run_traced(fun, args, kwargs, merged, treedef, options)
-        used.extend([path for path in find_used(inside) if path not in used])
+        # The program outlives the nodes that it was made for: others at the same places are next.
+        if passage.has_used:
+            used.extend([path for path in find_used(inside) if path not in used])
         if options.out_shardings is not None:
             out = filter_shard(out, options.out_shardings)
         return pack_output(out)

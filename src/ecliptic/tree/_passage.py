@@ -76,6 +76,11 @@ class Passage:
         """Note that the counterpart of a node was used up inside."""
         self._used.append(outside)
 
+    @property
+    def has_used(self) -> bool:
+        """Whether anything was used up inside so far."""
+        return bool(self._used)
+
 
 def current_passage() -> Passage | None:
     """The passage for which a tree is being rebuilt in this thread, if one is."""

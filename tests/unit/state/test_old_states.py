@@ -199,6 +199,17 @@ def test_a_node_that_says_nothing_of_its_children_is_searched():
         assert state.is_used
 
 
+def test_a_program_that_uses_nothing_up_is_not_searched(monkeypatch):
+    from ecliptic.transform import _program
+
+    searches = []
+    monkeypatch.setattr(_program, "find_used", lambda tree: searches.append(tree) or [])
+    filter_jit(lambda state, x: read(state, x))(fresh(), 1.0)
+    assert searches == []
+    filter_jit(lambda state, x: count(state, x))(fresh(), 1.0)
+    assert len(searches) == 1
+
+
 def test_a_substate_goes_through_a_transformation_on_its_own():
     state = fresh()
     part = state.substate(INDEX)

@@ -51,7 +51,9 @@ def test_what_is_used_inside_is_used_outside_in_the_end():
     leaves, treedef = jax.tree.flatten(outside)
     passage = Passage()
     inside = passage.unflatten(treedef, leaves)
+    assert not passage.has_used
     inside[1].use_up()
+    assert passage.has_used
     assert [ticket.used for ticket in outside] == [False, False]
     passage.finish()
     assert [ticket.used for ticket in outside] == [False, True]
