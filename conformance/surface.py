@@ -14,7 +14,7 @@ import inspect
 import json
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def describe_value(value: Any) -> dict[str, Any]:
 def _describe_class(cls: type) -> dict[str, Any]:
     if issubclass(cls, BaseException):
         caught = [base.__name__ for base in cls.__mro__ if base.__module__ == "builtins"]
-        return {"kind": "error", "caught as": [n for n in caught if n not in ("object",)][-3:]}
+        return {"kind": "error", "caught as": [n for n in caught if n != "object"][-3:]}
     entry: dict[str, Any] = {"kind": "class", "call": parameters(cls), "methods": _methods(cls)}
     if dataclasses.is_dataclass(cls):
         entry["fields"] = [
@@ -106,16 +106,27 @@ def _methods(cls: type) -> dict[str, Any]:
 
 def parameters(value: Any) -> list[str] | None:
     """The parameters of a call as text: `x`, `*`, `key=None`, `**kwargs`; None if unknown."""
+    signature = bare_signature(value, _default)
+    return None if signature is None else _split(str(signature)[1:-1])
+
+
+def bare_signature(value: Any, default: Callable[[Any], Any]) -> inspect.Signature | None:
+    """How something is called, without annotations; None if unknown.
+
+    Args:
+        value: what is called.
+        default: a function from a default (`inspect.Parameter.empty` if there is none) to what is
+            shown in its place: itself, or a `Shown`.
+    """
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return None
     bare = [
-        p.replace(annotation=p.empty, default=_default(p.default))
+        p.replace(annotation=p.empty, default=default(p.default))
         for p in signature.parameters.values()
     ]
-    text = str(signature.replace(parameters=bare, return_annotation=signature.empty))
-    return _split(text[1:-1])
+    return signature.replace(parameters=bare, return_annotation=signature.empty)
 
 
 def _split(text: str) -> list[str]:
@@ -123,16 +134,19 @@ def _split(text: str) -> list[str]:
     return [part for part in re.split(r",\s*(?![^()\[\]]*[)\]])", text) if part]
 
 
-class _Opaque:
-    """A default that has no text of its own."""
+class Shown:
+    """What is shown in the place of a default: three dots if it has no text of its own."""
+
+    def __init__(self, text: str = "..."):
+        self.text = text
 
     def __repr__(self) -> str:
-        return "..."
+        return self.text
 
 
 def _default(value: Any) -> Any:
     plain = value is inspect.Parameter.empty or type(value) in _PLAIN
-    return value if plain else _Opaque()
+    return value if plain else Shown()
 
 
 def differences(expected: dict[str, Any], found: dict[str, Any]) -> dict[str, str]:
@@ -234,16 +248,6 @@ def stale(data: dict[str, Any], equinox: types.ModuleType) -> dict[str, str]:
         for name in sorted({*data, *now})
         if data.get(name) != now.get(name)
     }
-
-
-def additions(expected: dict[str, Any], found: dict[str, Any]) -> dict[str, list[str]]:
-    """The parameters that a library's calls have in addition, by name."""
-    result = {}
-    for name, entry in expected.items():
-        ours = found.get(name, {}).get("call") or []
-        if more := [part for part in ours if part not in (entry.get("call") or ()) and part != "*"]:
-            result[name] = more
-    return result
 
 
 def main() -> None:

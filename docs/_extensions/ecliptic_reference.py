@@ -44,10 +44,9 @@ def _anchors() -> dict[str, str]:
     """What an entry may be called in a text: `Linear`, `nn.Linear`, `ec.nn.Linear`, and in full."""
     found = {}
     for entry in reference.entries():
-        for name in entry.names:
-            short = name.removeprefix("ecliptic.")
-            for written in (short.rpartition(".")[2], short, f"ec.{short}", name):
-                found[written] = entry.anchor
+        short = entry.anchor.removeprefix("ecliptic.")
+        for written in (short.rpartition(".")[2], short, f"ec.{short}", entry.anchor):
+            found[written] = entry.anchor
     return found
 
 

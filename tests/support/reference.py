@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from conformance.surface import Shown, bare_signature
 from tests.support.project import ROOT
 from tests.support.reference_groups import CONSTANTS, GROUPS, Group
 from tests.support.surface import public_values
@@ -31,30 +32,15 @@ class MissingEntryError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One public value, under each of its public names."""
+    """One public value, under the name that references lead to."""
 
-    names: tuple[str, ...]
+    anchor: str
     value: Any
-
-    @property
-    def anchor(self) -> str:
-        """The name that references lead to."""
-        return self.names[0]
 
 
 def entries() -> list[Entry]:
-    """Every public value, once, in alphabetical order of its shortest name."""
-    names: dict[object, list[str]] = {}
-    values: dict[object, Any] = {}
-    for name, value in public_values():
-        # (Numbers and dictionaries that are equal may still be two constants.)
-        which = id(value) if callable(value) else name
-        names.setdefault(which, []).append(name)
-        values[which] = value
-    found = [
-        Entry(tuple(sorted(names[which], key=lambda name: (name.count("."), name))), value)
-        for which, value in values.items()
-    ]
+    """Every public value, once, in alphabetical order of the last part of its name."""
+    found = [Entry(name, value) for name, value in public_values()]
     return sorted(found, key=lambda entry: _last(entry.anchor).lower())
 
 
@@ -77,7 +63,7 @@ def pages() -> dict[str, str]:
             grouped[group.slug].append(entry)
     if problems:
         raise MissingEntryError("\n".join(problems))
-    writer = _Writer({_last(name): entry.anchor for entry in everything for name in entry.names})
+    writer = _Writer({_last(entry.anchor): entry.anchor for entry in everything})
     groups = [group for group in GROUPS if grouped[group.slug]]
     texts = {f"{g.slug}.md": writer.page(g, grouped[g.slug]) for g in groups}
     return texts | {"index.md": writer.index(groups, grouped)}
@@ -141,7 +127,7 @@ class _Writer:
         if inspect.isclass(value) and issubclass(value, BaseException):
             bases = ", ".join(self._link(base.__name__) for base in value.__bases__)
             body = f"Bases: {bases}\n\n{self.body(text_of(entry))}\n{_advice(value.__name__)}"
-            return _directive(7, "py:exception", entry.names, body)
+            return _directive(7, "py:exception", entry.anchor, body)
         body = self.body(text_of(entry))
         if inspect.isclass(value):
             body += "".join(f"\n{method}" for method in self._methods(value))
@@ -149,7 +135,7 @@ class _Writer:
         else:
             kind = "py:function" if callable(value) else "py:data"
         ending = _signature(value) if callable(value) else ""
-        return _directive(7, kind, [name + ending for name in entry.names], body)
+        return _directive(7, kind, entry.anchor + ending, body)
 
     def _methods(self, cls: type) -> Iterator[str]:
         """The documented methods and properties of a class, and of its bases below `Module`."""
@@ -159,11 +145,11 @@ class _Writer:
             if not documented or name in vars(object):
                 continue
             if isinstance(value, property):
-                yield _directive(5, "py:property", [name], self.body(documented))
+                yield _directive(5, "py:property", name, self.body(documented))
             elif callable(getattr(cls, name)):
                 static = isinstance(value, staticmethod | classmethod)
                 ending = _signature(getattr(cls, name), skip_first=not static)
-                yield _directive(5, "py:method", [name + ending], self.body(documented))
+                yield _directive(5, "py:method", name + ending, self.body(documented))
 
     def body(self, doc: str) -> str:
         """A Google docstring as MyST: sections in bold, their items as a list."""
@@ -245,36 +231,21 @@ def _blocks(doc: str) -> Iterator[tuple[str, list[str]]]:
     yield head, lines
 
 
-def _directive(ticks: int, kind: str, signatures: "list[str] | tuple[str, ...]", body: str) -> str:
+def _directive(ticks: int, kind: str, signature: str, body: str) -> str:
     fence = "`" * ticks
-    # Names that share a value are lines of one signature.
-    head = "\n".join(signatures)
-    return f"{fence}{{{kind}}} {head}\n\n{body.strip()}\n{fence}\n"
-
-
-class _Shown:
-    """A default as a user would type it."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
+    return f"{fence}{{{kind}}} {signature}\n\n{body.strip()}\n{fence}\n"
 
 
 def _signature(value: Any, skip_first: bool = False) -> str:
-    try:
-        parameters = list(inspect.signature(value).parameters.values())
-    except (ValueError, TypeError):
+    signature = bare_signature(value, _default)
+    if signature is None:
         return "(...)"
-    shown = [
-        p.replace(annotation=p.empty, default=_default(p.default))
-        for p in parameters[1 if skip_first else 0 :]
-    ]
-    return str(inspect.Signature(shown))
+    parameters = list(signature.parameters.values())
+    return str(signature.replace(parameters=parameters[1:] if skip_first else parameters))
 
 
 def _default(value: Any) -> Any:
+    """A default as a user would type it."""
     if value is inspect.Parameter.empty or isinstance(value, int | float | str | None):
         return value
     if value in ((), []):
@@ -282,8 +253,8 @@ def _default(value: Any) -> Any:
     if isinstance(value, type) or inspect.isroutine(value):
         module, name = value.__module__ or "", value.__qualname__
         if "<" not in name and not name.startswith("_") and not module.startswith("jax._"):
-            return _Shown(name if module == "builtins" else f"{module}.{name}")
-    return _Shown("...")
+            return Shown(name if module == "builtins" else f"{module}.{name}")
+    return Shown()
 
 
 def write() -> None:

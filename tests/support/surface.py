@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import ecliptic
+from conformance.surface import Shown, bare_signature
 
 SNAPSHOT = Path(__file__).parents[1] / "meta" / "surface.json"
 
@@ -83,26 +84,14 @@ def _methods(cls: type) -> dict[str, Any]:
 
 
 def _signature(value: Any) -> str:
-    try:
-        signature = inspect.signature(value)
-    except (TypeError, ValueError):
-        return "?"
-    parameters = [
-        parameter.replace(annotation=inspect.Parameter.empty, default=_default(parameter.default))
-        for parameter in signature.parameters.values()
-    ]
-    return str(signature.replace(parameters=parameters, return_annotation=signature.empty))
-
-
-class _Opaque:
-    def __repr__(self) -> str:
-        return "..."
+    signature = bare_signature(value, _default)
+    return "?" if signature is None else str(signature)
 
 
 def _default(value: Any) -> Any:
     if value is inspect.Parameter.empty or type(value) in _PLAIN_DEFAULTS or value == ():
         return value
-    return _Opaque()
+    return Shown()
 
 
 def main() -> None:
