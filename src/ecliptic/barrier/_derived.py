@@ -7,35 +7,15 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import tree_flatten
 
 from ecliptic import _jax
 from ecliptic._jax._define import of_batch, of_element
 from ecliptic.errors import RuleError, StaticError
+from ecliptic.primitive._operands import ARRAY, fill, split
 from ecliptic.tree import is_array
 
 # A function of a list of arrays that returns a list of arrays.
 Flat = Callable[[list[Any]], list[Any]]
-
-
-class _Array:
-    """Stands where an array is."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "<array>"
-
-
-ARRAY: Any = _Array()
-
-# Of these, `==` says less than a program can see: 0.0 == -0.0, and nan is not nan.
-_BY_TEXT = frozenset({float, complex})
-
-
-def typed(static: Sequence[Any]) -> tuple[Any, ...]:
-    """What leaves are compared by: type and value."""
-    return tuple((type(x), repr(x) if type(x) in _BY_TEXT else x) for x in static)
 
 
 class Output(NamedTuple):
@@ -46,8 +26,7 @@ class Output(NamedTuple):
 
     def tree(self, arrays: Sequence[Any]) -> Any:
         """The output with these arrays."""
-        rest = iter(arrays)
-        return self.treedef.unflatten([next(rest) if x is ARRAY else x for x in self.static])
+        return fill(self.static, self.treedef, arrays)
 
 
 class Signature(NamedTuple):
@@ -202,13 +181,10 @@ class Program:
         """
 
         def function(arrays: list[Any]) -> list[Any]:
-            rest = iter(arrays)
-            tree = self.treedef.unflatten([next(rest) if x is ARRAY else x for x in self.static])
-            leaves, treedef = tree_flatten(call(*tree))
+            returned = split(call(*fill(self.static, self.treedef, arrays)), is_array)
             if outputs is not None:
-                marks = tuple(ARRAY if is_array(leaf) else leaf for leaf in leaves)
-                outputs.append(Output(treedef, marks))
-            return [leaf for leaf in leaves if is_array(leaf)]
+                outputs.append(Output(returned.treedef, returned.static))
+            return returned.arrays
 
         return function
 

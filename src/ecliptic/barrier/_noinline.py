@@ -11,15 +11,18 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import tree_flatten
+from jax.tree_util import tree_leaves
 
 from ecliptic import _jax
 from ecliptic._jax._define import define, no_tangent
-from ecliptic.barrier._derived import ARRAY, Batched, Program, Pushed, Transposed, typed
+from ecliptic.barrier._derived import Batched, Program, Pushed, Transposed
 from ecliptic.barrier._host import call_on_host
 from ecliptic.errors import ArgumentTypeError, RuleError
 from ecliptic.module import Module, Partial, field, looks_like_wrapped
 from ecliptic.primitive import primitive_finalisations
+from ecliptic.primitive._filtered import is_zero
+from ecliptic.primitive._operands import ARRAY, split
+from ecliptic.transform._static import static_key
 from ecliptic.tree import is_array
 
 
@@ -106,10 +109,9 @@ class _Interchangeable(Module):
     @classmethod
     def of(cls, fn: Any, abstract: Any) -> "_Interchangeable":
         """Gives the function a number."""
-        leaves, treedef = tree_flatten(fn)
-        arrays = tuple(leaf if is_array(leaf) else None for leaf in leaves)
-        rest = tuple(ARRAY if is_array(leaf) else leaf for leaf in leaves)
-        return cls(np.asarray(_numbers.of(rest, treedef), np.int32), arrays, abstract)
+        leaves = tuple(leaf if is_array(leaf) else None for leaf in tree_leaves(fn))
+        _, static, treedef = split(fn, is_array)
+        return cls(np.asarray(_numbers.of(static, treedef), np.int32), leaves, abstract)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return _call((self._leaves, args, kwargs), self._index, self._abstract)
@@ -128,7 +130,7 @@ class _Numbers:
 
     def of(self, static: tuple[Any, ...], treedef: Any) -> int:
         """The number of a function: the same for the same one."""
-        key = treedef, typed(static)
+        key = treedef, tuple(map(static_key, static))
         with self.lock:
             try:
                 if key in self.known:
@@ -159,13 +161,11 @@ def _known(index: Any) -> Callable[..., Any]:
 
 
 def _call(tree: Any, index: Any, abstract: Any) -> Any:
-    leaves, treedef = tree_flatten(tree)
-    arrays = [leaf for leaf in leaves if is_array(leaf)]
+    arrays, static, treedef = split(tree, is_array)
     traced = any(isinstance(x, _jax.Tracer) for x in [*arrays, index])
     if not traced and _jax.trace_state_clean():
         return _known(index)(*tree)
-    static = tuple(ARRAY if is_array(leaf) else leaf for leaf in leaves)
-    program = Program(typed(static), static, treedef, abstract, ())
+    program = Program(tuple(map(static_key, static)), static, treedef, abstract, ())
     output = program.signature([jax.typeof(x) for x in arrays]).output
     return output.tree(_bind(program, index, arrays))
 
@@ -206,7 +206,7 @@ def _finalised(*args: Any, program: Program, out: Any) -> list[Any]:
 def _jvp(primals: Any, tangents: Any, *, program: Program, out: Any) -> Any:
     index, arrays = _index(primals, program)
     tangents = tangents[len(primals) - len(arrays) :]
-    there = tuple(not _is_zero(t) for t in tangents)
+    there = tuple(not is_zero(t) for t in tangents)
     results = _bind(program, index, arrays)
     t_out = [no_tangent(x) for x in results]
     moved = [i for i, x in enumerate(out) if jax.numpy.issubdtype(x.dtype, jax.numpy.inexact)]
@@ -216,10 +216,6 @@ def _jvp(primals: Any, tangents: Any, *, program: Program, out: Any) -> Any:
         for i, t in zip(moved, found, strict=True):
             t_out[i] = t
     return results, t_out
-
-
-def _is_zero(tangent: Any) -> bool:
-    return type(tangent) is _jax.Zero or tangent.dtype == jax.dtypes.float0
 
 
 def _transpose(cotangents: Any, *args: Any, program: Program, out: Any) -> list[Any]:

@@ -21,8 +21,9 @@ from ecliptic._jax._evaluate import (
     with_programs,
 )
 from ecliptic.errors import RuleError
-from ecliptic.primitive._operands import Output, fill, split
+from ecliptic.primitive._operands import Output, fill, is_traced, split
 from ecliptic.primitive._registry import primitive_finalisations
+from ecliptic.tree import is_array_like
 
 
 def finalise_jaxpr(jaxpr: Any) -> Any:
@@ -117,7 +118,7 @@ def finalise_fn(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def finalised(*args: Any, **kwargs: Any) -> Any:
-        given = split((args, kwargs), numbers=True)
+        given = split((args, kwargs), lambda leaf: is_traced(leaf) or is_array_like(leaf))
         output = Output()
 
         def flat(*arrays: Any) -> list[Any]:

@@ -4,7 +4,7 @@ A primitive of JAX takes and gives flat lists of arrays. What is no array goes i
 and comes out through an `Output`: a parameter too, into which the rules of the primitive put it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +13,7 @@ from jax.tree_util import tree_flatten
 
 from ecliptic import _jax
 from ecliptic.errors import RuleError
-from ecliptic.tree import is_array, is_array_like
+from ecliptic.tree import is_array
 
 
 class _Array:
@@ -68,17 +68,15 @@ class Given(NamedTuple):
     treedef: Any
 
 
-def split(tree: Any, *, numbers: bool = False) -> Given:
+def split(tree: Any, which: Callable[[Any], bool] = is_traced) -> Given:
     """Splits a tree.
 
     Args:
         tree: any tree.
-        numbers: whether Python's numbers count as arrays.
+        which: what counts as an array.
     """
     leaves, treedef = tree_flatten(tree)
-    marked = tuple(
-        ARRAY if is_traced(leaf) or (numbers and is_array_like(leaf)) else leaf for leaf in leaves
-    )
+    marked = tuple(ARRAY if which(leaf) else leaf for leaf in leaves)
     arrays = [leaf for leaf, mark in zip(leaves, marked, strict=True) if mark is ARRAY]
     return Given(arrays, marked, treedef)
 
