@@ -30,17 +30,13 @@ def default_dtype(dtype: Any, layer: str) -> np.dtype[Any]:
         LayerArgumentError: the dtype is neither floating nor complex.
     """
     if dtype is None:
-        return _default_float()
+        return jnp.result_type(float)
     if not jnp.issubdtype(dtype, jnp.inexact):
         raise LayerArgumentError(
             f"`{layer}` got dtype={dtype!r}, but its weights must be of a floating or complex "
             "dtype, for instance `jax.numpy.float32`, to be drawn and trained."
         )
     return np.dtype(dtype)
-
-
-def _default_float() -> np.dtype[Any]:
-    return jnp.result_type(float)
 
 
 def uniform(key: PRNGKeyArray, shape: tuple[int, ...], dtype: Any, limit: float) -> Array:
