@@ -112,9 +112,9 @@ class MLP(Module):
         activations = _PerLayer(self.activation)
         for i, layer in enumerate(hidden):
             if self.scan and i == 1:
-                x = _run_stack(layer, activations.after(1), x)
+                x = _run_stack(layer, activations[1:], x)
             else:
-                x = apply_to_units(activations.of(i), layer(x), "activation")
+                x = apply_to_units(activations[i], layer(x), "activation")
         return apply_to_units(self.final_activation, last(x), "final_activation")
 
 
@@ -126,13 +126,7 @@ class _PerLayer:
         arrays, self._rest = partition(activation, is_array)
         self._arrays, self._structure = jax.tree.flatten(arrays)
 
-    def of(self, i: int) -> Any:
-        return self._pick(i)
-
-    def after(self, i: int) -> Any:
-        return self._pick(slice(i, None))
-
-    def _pick(self, where: int | slice) -> Any:
+    def __getitem__(self, where: int | slice) -> Any:
         if not self._arrays:
             return self._whole
         picked = [array[where] for array in self._arrays]
