@@ -131,27 +131,18 @@ class Conv(Module):
         """
         name = type(self).__name__
         x = check_example(x, self.num_spatial_dims, self.in_channels, name)
-        x, weight = promote(x, self.weight)
         window = spans(self.kernel_size, self.dilation)
         padding = self.padding
         if padding == "VALID":
             padding = ((0, 0),) * self.num_spatial_dims
         if not isinstance(padding, str):
-            check_room(x.shape[1:], window, padding, x.shape, name)
+            check_room(x.shape, window, padding, name)
         if self.padding_mode != "ZEROS":
             if isinstance(padding, str):
                 padding = _same(x.shape[1:], window, self.stride, padding)
             x = jnp.pad(x, ((0, 0), *padding), mode=PADDING_MODES[self.padding_mode])
             padding = "VALID"
-        y = lax.conv_general_dilated(
-            lax.expand_dims(x, (0,)),
-            weight,
-            window_strides=self.stride,
-            padding=padding,
-            rhs_dilation=self.dilation,
-            feature_group_count=self.groups,
-        )
-        return with_bias(lax.squeeze(y, (0,)), self.bias)
+        return convolve(self, x, padding, stride=self.stride)
 
 
 def draw(layer: Any, dtype: Any, key: PRNGKeyArray) -> tuple[Array, Array | None]:
@@ -176,32 +167,42 @@ def draw(layer: Any, dtype: Any, key: PRNGKeyArray) -> tuple[Array, Array | None
     )
 
 
-def promote(x: Array, weight: Array) -> tuple[Array, Array]:
-    """Give input and weight one dtype, as a product of the two would: convolutions do not.
+def convolve(
+    layer: Any,
+    x: Array,
+    padding: str | Pairs,
+    *,
+    stride: tuple[int, ...],
+    input_dilation: tuple[int, ...] | None = None,
+) -> Array:
+    """Convolve one example with the weight of a layer, and add the bias if there is one.
 
     Args:
-        x: the input.
-        weight: the weight.
+        layer: a convolution or a transposed one.
+        x: the example.
+        padding: the zeros that are added.
+        stride: how far the kernel moves.
+        input_dilation: the distance of neighbouring elements of `x`, between which zeros are put.
 
     Returns:
-        Both in the dtype that JAX's rules of promotion say; strict rules raise here.
+        The output of the layer.
     """
-    if x.dtype == weight.dtype:
-        return x, weight
-    dtype = jnp.result_type(x, weight)
-    return x.astype(dtype), weight.astype(dtype)
-
-
-def with_bias(y: Array, bias: Array | None) -> Array:
-    """Add a bias, if there is one, that has the rank of `y`.
-
-    Args:
-        y: what to add to.
-        bias: what to add.
-
-    Returns:
-        The sum.
-    """
+    weight, bias = layer.weight, layer.bias
+    if x.dtype != weight.dtype:
+        # A product of the two would promote, or raise if the rules are strict: a convolution
+        # does not.
+        dtype = jnp.result_type(x, weight)
+        x, weight = x.astype(dtype), weight.astype(dtype)
+    y = lax.conv_general_dilated(
+        lax.expand_dims(x, (0,)),
+        weight,
+        window_strides=stride,
+        padding=padding,
+        lhs_dilation=input_dilation,
+        rhs_dilation=layer.dilation,
+        feature_group_count=layer.groups,
+    )
+    y = lax.squeeze(y, (0,))
     if bias is None:
         return y
     # The operator promotes, which is most of its cost in a trace.

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError, ShapeError
 from ecliptic.module import Module, field
 from ecliptic.nn._check import check_size
-from ecliptic.nn._conv import Padding, draw, promote, with_bias
+from ecliptic.nn._conv import Padding, convolve, draw
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._window import (
     Pairs,
@@ -152,21 +151,12 @@ class ConvTranspose(Module):
         """
         name = type(self).__name__
         x = check_example(x, self.num_spatial_dims, self.in_channels, name)
-        x, weight = promote(x, self.weight)
         padding = self._padding()
         _check_rest(x.shape, spans(self.kernel_size, self.dilation), self.stride, padding, name)
         if self.padding_mode == "CIRCULAR":
             x, padding = _wrap(x, padding, self.stride)
-        y = lax.conv_general_dilated(
-            lax.expand_dims(x, (0,)),
-            weight,
-            window_strides=(1,) * self.num_spatial_dims,
-            padding=padding,
-            lhs_dilation=self.stride,
-            rhs_dilation=self.dilation,
-            feature_group_count=self.groups,
-        )
-        return with_bias(lax.squeeze(y, (0,)), self.bias)
+        ones = (1,) * self.num_spatial_dims
+        return convolve(self, x, padding, stride=ones, input_dilation=self.stride)
 
     def _padding(self) -> Pairs:
         """The padding of the convolution that computes this one."""

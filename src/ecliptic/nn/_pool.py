@@ -99,7 +99,7 @@ class Pool(Module):
         """
         name = type(self).__name__
         x = check_example(x, self.num_spatial_dims, None, name)
-        check_room(x.shape[1:], self.kernel_size, self.padding, x.shape, name)
+        check_room(x.shape, self.kernel_size, self.padding, name)
         padding = self.padding
         if self.use_ceil:
             padding = _extended(x.shape[1:], self.kernel_size, self.stride, padding)
@@ -113,10 +113,9 @@ def _extended(
     """The padding with which what is left after the last whole window has a window, too."""
     pairs = []
     for size, span, step, (low, high) in zip(sizes, kernel_size, stride, padding, strict=True):
-        total = size + low + high
+        steps, left = divmod(size + low + high - span, step)
         # Where another window would start. PyTorch, too, leaves it out if it holds padding only.
-        start = ((total - span) // step + 1) * step
-        left = (total - span) % step
+        start = (steps + 1) * step
         pairs.append((low, high + step - left if left and start < size + low else high))
     return tuple(pairs)
 

@@ -231,28 +231,23 @@ def _hint(shape: tuple[int, ...], axes: int, channels: int | None) -> str:
     return ""
 
 
-def check_room(
-    sizes: tuple[int, ...], spans: tuple[int, ...], pads: Pairs | None, shape: Any, layer: str
-) -> None:
+def check_room(shape: tuple[int, ...], spans: tuple[int, ...], pads: Pairs, layer: str) -> None:
     """Refuse an input in which the window fits nowhere: the output would have no elements.
 
     Args:
-        sizes: the spatial sizes of the input.
+        shape: the shape of the input, channels first.
         spans: how many positions the window covers.
-        pads: the padding; `None` for one that is always enough.
-        shape: the whole shape of the input, for the message.
+        pads: the padding.
         layer: the layer's name.
 
     Raises:
         ShapeError: an axis that has elements has too few.
     """
-    if pads is None:
-        return
-    for axis, (size, span, (low, high)) in enumerate(zip(sizes, spans, pads, strict=True), 1):
+    for axis, (size, span, (low, high)) in enumerate(zip(shape[1:], spans, pads, strict=True), 1):
         # Sizes may be symbols, which are not compared.
         if isinstance(size, int) and size > 0 and size + low + high < span:
             raise ShapeError(
                 f"`{layer}` has a window of {span} positions along axis {axis}, but x of shape "
-                f"{tuple(shape)} has only {size} there, and {size + low + high} with the padding. "
+                f"{shape} has only {size} there, and {size + low + high} with the padding. "
                 "Pad more, or use a smaller kernel or dilation."
             )
