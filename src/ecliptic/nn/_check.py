@@ -1,14 +1,12 @@
 """What layers ask of their arguments before they compute."""
 
 import operator
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from ecliptic.errors import LayerArgumentError, ShapeError
-
-Size = int | Literal["scalar"]
+from ecliptic.errors import LayerArgumentError
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -54,34 +52,3 @@ def check_size(value: Any, name: str, layer: str, *, scalar: bool = False) -> An
             f"`{layer}` got {name}={value!r}, but a size is a non-negative integer{also}."
         )
     return size
-
-
-def check_vector(x: Any, size: Size, name: str, layer: str) -> None:
-    """Refuse an input that is not one vector of `size` numbers (one number for `"scalar"`).
-
-    Args:
-        x: the input.
-        size: what the layer was made for.
-        name: the parameter of the layer that holds the size, for the message.
-        layer: the layer's name.
-
-    Raises:
-        ShapeError: the shape of `x` is another one.
-    """
-    wanted = () if size == "scalar" else (size,)
-    shape = shape_of(x)
-    if shape == wanted:
-        return
-    what = (
-        "a scalar: x must have scalar shape ()" if wanted == () else f"one vector of shape {wanted}"
-    )
-    hint = ""
-    if len(shape) > len(wanted):
-        hint = (
-            " A layer acts on one example at a time. For a batch, did you mean "
-            "`jax.vmap(layer)(x)`?"
-        )
-    raise ShapeError(
-        f"`{layer}` was made with {name}={size!r} and acts on {what}; got x of shape "
-        f"{tuple(shape)}.{hint}"
-    )

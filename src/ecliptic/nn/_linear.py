@@ -7,8 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.module import Module, field
-from ecliptic.nn._check import check_size, check_vector
+from ecliptic.nn._check import check_size
 from ecliptic.nn._random import default_dtype, uniform_pair
+from ecliptic.nn._shapes import check_vector
 
 
 class Linear(Module):

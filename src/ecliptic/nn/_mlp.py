@@ -10,9 +10,10 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.module import Module, field
 from ecliptic.nn._activation import apply_to_units, identity, replicate
-from ecliptic.nn._check import check_size, check_vector
+from ecliptic.nn._check import check_size
 from ecliptic.nn._linear import Linear
 from ecliptic.nn._random import default_dtype, split
+from ecliptic.nn._shapes import check_vector
 from ecliptic.tree import combine, is_array, partition
 
 

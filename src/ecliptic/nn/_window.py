@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from ecliptic.errors import LayerArgumentError, ShapeError
 from ecliptic.nn._check import integer_of, shape_of
+from ecliptic.nn._shapes import vmap_hint
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -220,10 +221,7 @@ def _count(axes: int) -> str:
 
 def _hint(shape: tuple[int, ...], axes: int, channels: int | None) -> str:
     if len(shape) == axes + 2:
-        return (
-            " A layer acts on one example at a time. For a batch, did you mean "
-            "`jax.vmap(layer)(x)`?"
-        )
+        return vmap_hint(shape, shape[1:])
     if len(shape) == axes:
         return " If the only channel is left out, did you mean `layer(x[None])`?"
     if len(shape) == axes + 1 and shape[-1] == channels:
