@@ -18,6 +18,7 @@ from ecliptic.debug._walk import Place, places
 from ecliptic.errors import ArgumentError
 from ecliptic.transform import JitFunction, captured_arrays, code_of, place_of, show_bytes
 from ecliptic.tree import is_array, is_inexact_array
+from ecliptic.tree._predicates import has_shape, is_inexact_dtype
 
 Mistake = Literal[
     "Python float", "static array", "shared array", "NumPy array", "transformed function",
@@ -245,9 +246,8 @@ def _weak_types(found: list[Place], limit: int) -> Iterator[Finding]:
 def _mixed_dtypes(found: list[Place], limit: int) -> Iterator[Finding]:
     by_dtype: dict[str, list[str]] = defaultdict(list)
     for place in found:
-        described = isinstance(place.value, jax.ShapeDtypeStruct)
-        inexact = described and jnp.issubdtype(place.value.dtype, jnp.inexact)
-        if not place.static and (inexact or is_inexact_array(place.value)):
+        inexact = has_shape(place.value) and is_inexact_dtype(place.value.dtype)
+        if inexact and not place.static:
             by_dtype[str(place.value.dtype)].append(place.path)
     if len(by_dtype) > 1:
         yield _mixed(

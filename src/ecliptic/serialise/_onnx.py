@@ -8,6 +8,7 @@ import jax.tree_util as jtu
 
 from ecliptic.errors import LeafError, MissingPackageError
 from ecliptic.tree import format_path, is_array
+from ecliptic.tree._predicates import has_shape
 
 
 def to_onnx(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -48,7 +49,7 @@ def to_onnx(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         convert = _converter()
         flat, treedef = jtu.tree_flatten_with_path((args, kwargs))
         leaves = [leaf for _, leaf in flat]
-        positions = [i for i, leaf in enumerate(leaves) if _is_input(leaf)]
+        positions = [i for i, leaf in enumerate(leaves) if has_shape(leaf)]
         if not positions:
             raise LeafError(
                 "`to_onnx`: there is no array in the example arguments, so that the model would "
@@ -68,10 +69,6 @@ def to_onnx(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         return convert(run, inputs=inputs, **{"input_names": names, **options})
 
     return export
-
-
-def _is_input(leaf: Any) -> bool:
-    return isinstance(leaf, jax.ShapeDtypeStruct) or is_array(leaf)
 
 
 def _name(path: Any) -> str:

@@ -13,12 +13,13 @@ from ecliptic._jax._constants import without_constants
 from ecliptic._jax._varying import vary_alike, varying_axes
 from ecliptic.errors import ArgumentError
 from ecliptic.module import Module, field, looks_like_wrapped
-from ecliptic.transform._eval_shape import cached_filter_eval_shape, has_shape
+from ecliptic.transform._eval_shape import cached_filter_eval_shape
 from ecliptic.transform._flat import flatten_call
 from ecliptic.transform._program import Output
 from ecliptic.transform._static import argument_path, same_static
 from ecliptic.transform._wrapper import check_callable, name_of
 from ecliptic.tree import first_difference, is_array
+from ecliptic.tree._predicates import has_shape
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

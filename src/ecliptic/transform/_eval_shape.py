@@ -12,11 +12,7 @@ from ecliptic.transform._flat import flatten_call_with_function, unpack
 from ecliptic.transform._memo import Memo
 from ecliptic.transform._static import static_key
 from ecliptic.tree import is_array
-
-
-def has_shape(leaf: Any) -> bool:
-    """Whether a leaf is an array, or describes one."""
-    return is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
+from ecliptic.tree._predicates import has_shape
 
 
 def filter_eval_shape(

@@ -8,10 +8,10 @@ from jax.tree_util import tree_map
 from jaxtyping import PyTree
 
 from ecliptic.module import looks_like_wrapped
-from ecliptic.transform._eval_shape import has_shape
 from ecliptic.transform._flat import flatten_call
 from ecliptic.transform._program import Output
 from ecliptic.transform._wrapper import AbstractWrapper, check_callable
+from ecliptic.tree._predicates import has_shape
 
 _P = ParamSpec("_P")
 

@@ -11,10 +11,10 @@ from jax.tree_util import tree_flatten, tree_flatten_with_path
 from jaxtyping import PyTree
 
 from ecliptic.errors import ArgumentError, StructureError
-from ecliptic.transform._eval_shape import has_shape
 from ecliptic.transform._static import same_static
 from ecliptic.transform._wrapper import check_callable, name_of
 from ecliptic.tree import first_difference, format_path, is_array
+from ecliptic.tree._predicates import has_shape
 
 # Python numbers fit arrays of their own kind and of the kinds after it.
 _NUMBERS = {

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ecliptic import _jax
-from ecliptic.tree._predicates import is_array, is_inexact_dtype, is_key_dtype
+from ecliptic.tree._predicates import has_shape, is_inexact_dtype, is_key_dtype
 
 LeafKind = Literal["array or not", "type", "shape", "dtype", "weak type", "value", "NaN"]
 
@@ -66,7 +66,7 @@ class Distance:
 
 def leaf_kinds(first: Any, other: Any, closeness: Closeness) -> list[LeafKind]:
     """List in which respects two leaves differ, apart from the elements of arrays."""
-    arrays = _has_shape(first), _has_shape(other)
+    arrays = has_shape(first), has_shape(other)
     if all(arrays):
         return _array_kinds(first, other, closeness)
     if any(arrays):
@@ -80,10 +80,6 @@ def leaf_kinds(first: Any, other: Any, closeness: Closeness) -> list[LeafKind]:
     except Exception:
         # What cannot be compared is not known to be equal.
         return ["value"]
-
-
-def _has_shape(leaf: Any) -> bool:
-    return is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def _is_nan(leaf: Any) -> bool:

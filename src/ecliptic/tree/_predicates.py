@@ -87,6 +87,11 @@ def is_array(element: Any) -> bool:
     return isinstance(element, jax.Array) if answer is None else answer
 
 
+def has_shape(element: Any) -> bool:
+    """Say whether `element` is an array, or describes one."""
+    return is_array(element) or isinstance(element, jax.ShapeDtypeStruct)
+
+
 def is_array_like(element: Any) -> bool:
     """Return whether `element` is an array, a Python number, or turns itself into an array.
 

@@ -22,6 +22,7 @@ from jaxtyping import PyTree
 from ecliptic.tree import is_array
 from ecliptic.tree._one_level import children_with_keys
 from ecliptic.tree._paths import KeyPath, format_path
+from ecliptic.tree._predicates import has_shape
 
 Outputs = dict[str, list[Any]]
 
@@ -67,10 +68,6 @@ def find_outputs(
     with _lock, _traced_anew():
         jax.eval_shape(run, [leaves[i] for i in traced])
     return recorder.outputs
-
-
-def _has_shape(leaf: Any) -> bool:
-    return is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def _is_traceable(leaf: Any) -> bool:
@@ -213,9 +210,9 @@ def _likeness(part: Any, node: Any) -> int | None:
         return None
     rank = 0
     for one, two in zip(tree_leaves(part), tree_leaves(node), strict=True):
-        if _has_shape(one) != _has_shape(two):
+        if has_shape(one) != has_shape(two):
             return None
-        if not _has_shape(one) or one.shape == two.shape:
+        if not has_shape(one) or one.shape == two.shape:
             continue
         if one.shape[len(one.shape) - len(two.shape) :] != two.shape:
             return None

@@ -11,10 +11,10 @@ from jaxtyping import PyTree
 
 from ecliptic.module import StaticFunction
 from ecliptic.tree import filter as keep
-from ecliptic.tree import is_array, is_inexact_array, tree_pformat
+from ecliptic.tree import tree_pformat
 from ecliptic.tree._one_level import children_with_keys
 from ecliptic.tree._paths import KeyPath, format_path
-from ecliptic.tree._predicates import is_inexact_dtype, is_key_dtype
+from ecliptic.tree._predicates import has_shape, is_inexact_dtype, is_key_dtype
 from ecliptic.tree._static_parts import static_parts
 from ecliptic.view._outputs import Outputs
 
@@ -152,7 +152,7 @@ class _Drafts:
 
     def _leaf(self, path: KeyPath, leaf: Any, owner: _Draft | None) -> None:
         trainable = next(self._trainable)
-        if not _has_shape(leaf):
+        if not has_shape(leaf):
             if owner is None:
                 owner = self._open(path, type(leaf).__name__, is_leaf=True)
             owner.static[_name(path, owner)] = leaf
@@ -166,10 +166,6 @@ class _Drafts:
         counted = _count(leaf, trainable)
         for row in (*self._above, draft):
             row.arrays.setdefault(key, counted)
-
-
-def _has_shape(leaf: Any) -> bool:
-    return is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct)
 
 
 def _is_value(node: Any) -> bool:
@@ -194,6 +190,4 @@ def _count(leaf: Any, trainable: bool) -> _Counted:
 
 def is_trainable(leaf: Any) -> bool:
     """Whether a leaf is an array that has a gradient, or describes one."""
-    if isinstance(leaf, jax.ShapeDtypeStruct):
-        return is_inexact_dtype(leaf.dtype)
-    return is_inexact_array(leaf)
+    return has_shape(leaf) and is_inexact_dtype(leaf.dtype)
