@@ -19,7 +19,7 @@ from jax.tree_util import tree_flatten
 from ecliptic import _jax
 from ecliptic.control._carry import Promote
 from ecliptic.errors import StaticError
-from ecliptic.module import Module
+from ecliptic.module import is_module
 from ecliptic.transform import clear_caches, filter_jit, on_clear
 from ecliptic.tree._passage import Passage
 
@@ -66,7 +66,7 @@ def run(
             table = _of_function.setdefault(first, {})
             compiled = _compile(table, construct, options, weakref.ref(first))
             return _call(compiled, construct, functions, trees, options, tuple(others))
-        if isinstance(first, Module):
+        if is_module(first):
             compiled = _compile(_of_trees, construct, options, None)
             return _call(compiled, construct, functions, trees, options, functions)
     return construct(functions, trees, options, lambda _: None)

@@ -11,7 +11,7 @@ from ecliptic.module._function import (
     unwrap_functions,
     wrap_functions,
 )
-from ecliptic.module._meta import ModuleMeta
+from ecliptic.module._meta import ModuleMeta, is_module
 from ecliptic.module._module import Module
 from ecliptic.module._partial import Partial
 from ecliptic.module._source import compile_function, tuple_display
@@ -39,6 +39,7 @@ __all__ = [
     "doc_remove_args",
     "doc_repr",
     "field",
+    "is_module",
     "looks_like_wrapped",
     "module_update_wrapper",
     "plain_jax_problems",

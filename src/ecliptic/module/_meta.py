@@ -249,6 +249,14 @@ def _arrive(cls: Any, pending: Pending) -> None:
     type.__setattr__(cls, SPEC, Arriving(lambda: _settle(cls, pending)))
 
 
+def is_module(value: Any) -> bool:
+    """Whether a value is an instance of a Module class, and not of one that is only registered.
+
+    (`isinstance` asks the registries of all subclasses too, where users may register any class.)
+    """
+    return isinstance(type(value), ModuleMeta)
+
+
 def _settle(cls: Any, pending: Pending) -> Any:
     """Works out the specification of a class that has arrived."""
     for f in cls.__dataclass_fields__.values():

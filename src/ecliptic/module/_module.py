@@ -16,7 +16,7 @@ import jax
 from ecliptic.errors import UnhashableError
 from ecliptic.module._copying import get_state, set_state
 from ecliptic.module._initialise import initialising, refuse_assignment, refuse_deletion
-from ecliptic.module._meta import ModuleMeta
+from ecliptic.module._meta import ModuleMeta, is_module
 from ecliptic.module._spec import partly_compared
 from ecliptic.module._treescope import treescope_repr
 from ecliptic.tree import equality, tree_pformat
@@ -117,7 +117,7 @@ def _hashable(value: Any) -> Any:
     if made_by is not object.__hash__:
         return value
     # Modules inside have their own hash, which knows the fields that `==` ignores.
-    leaves, structure = jax.tree_util.tree_flatten(value, is_leaf=lambda x: isinstance(x, Module))
+    leaves, structure = jax.tree_util.tree_flatten(value, is_leaf=is_module)
     if len(leaves) == 1 and leaves[0] is value:
         return value
     return structure, tuple(_hashable(leaf) for leaf in leaves)

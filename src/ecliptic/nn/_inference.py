@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array, PyTree
 
-from ecliptic.module import Module
+from ecliptic.module import Module, is_module
 from ecliptic.tree import format_path, tree_flatten_one_level
 from ecliptic.tree._one_level import children_with_keys
 
@@ -95,7 +95,7 @@ def _is_flag(key: Any, leaf: Any) -> bool:
 
 
 def _has_static_flag(node: Any) -> bool:
-    if not isinstance(node, Module):
+    if not is_module(node):
         return False
     declared = type(node).__dataclass_fields__.get(_FLAG)
     return declared is not None and bool(declared.metadata.get("static", False))

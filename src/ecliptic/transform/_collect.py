@@ -18,7 +18,7 @@ from typing import Any
 
 from jax.tree_util import tree_flatten
 
-from ecliptic.module import Module, compile_function, tuple_display
+from ecliptic.module import compile_function, is_module, tuple_display
 from ecliptic.transform._static import same_static
 from ecliptic.tree import array_type
 
@@ -72,7 +72,7 @@ class _Writer:
             self.mapping(name, value)
         elif cls is tuple or cls is list or (issubclass(cls, tuple) and hasattr(cls, "_fields")):
             self.sequence(name, value)
-        elif isinstance(value, Module):
+        elif is_module(value):
             self.module(name, value)
         elif array_type(cls):
             known = self.constant(cls)

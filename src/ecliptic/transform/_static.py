@@ -5,7 +5,7 @@ from typing import Any
 import jax
 
 from ecliptic.errors import StaticError
-from ecliptic.module import Module
+from ecliptic.module import is_module
 from ecliptic.tree import format_path, is_array
 
 # Numbers whose `==` says less than a program can see: 0.0 == -0.0, and nan is not nan.
@@ -81,7 +81,7 @@ def _field_with_array(tree: Any) -> tuple[str, str, str, Any] | None:
     nodes: list[Any] = []
 
     def visit(node: Any) -> bool:
-        if isinstance(node, Module):
+        if is_module(node):
             nodes.append(node)
         return False
 

@@ -136,6 +136,25 @@ def test_virtual_subclasses_can_be_registered():
     assert isinstance(3, A)
 
 
+def test_an_instance_of_a_registered_class_is_not_taken_for_a_module():
+    class A(ec.Module):
+        pass
+
+    class Other:
+        def __call__(self, x):
+            return x
+
+    A.register(Other)
+    A.register(dict)
+    other = Other()
+    twice = ec.filter_jit(lambda f, x: {"y": f(x["x"])})
+    for _ in range(8):
+        assert twice(other, {"x": 1}) == {"y": 1}
+    assert ec.nn.inference_mode({"a": other}) == {"a": other}
+    assert hash(A()) == hash(A())
+    assert not ec.debug.diagnose([other])
+
+
 @pytest.mark.parametrize("abc_first", [True, False])
 def test_an_abstract_base_class_with_its_own_init_mixes_in(abc_first):
     class Base(abc.ABC):

@@ -1,10 +1,9 @@
 """Names that quax, galax and typinox import from `equinox._module._module`."""
 
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ecliptic.module import Module, ModuleMeta
+from ecliptic.module import ModuleMeta
 from ecliptic.module._initialise import initialising
 
 _ModuleMeta = ModuleMeta
@@ -31,7 +30,7 @@ _has_dataclass_init: Mapping[type, bool] = _HasDataclassInit()
 
 def is_abstract_module(cls: Any) -> bool:
     """Whether a Module class cannot be instantiated."""
-    return inspect.isclass(cls) and issubclass(cls, Module) and cls.__class_spec__.lacks is not None
+    return isinstance(cls, ModuleMeta) and cls.__class_spec__.lacks is not None
 
 
 class _CurrentlyInitialising:
