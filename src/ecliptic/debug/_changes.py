@@ -1,15 +1,16 @@
 """What has changed from one call to another, by leaf path: why `filter_jit` traced again."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import types
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import jax
 
 from ecliptic.debug._walk import children as children_of
-from ecliptic.module import Module
-from ecliptic.transform import ArrayType, Signature, code_of, place_of, same_leaf
-from ecliptic.tree import tree_pformat
+from ecliptic.module import is_module
+from ecliptic.transform import ArrayType, FunctionMark, Signature, code_of, place_of, same_leaf
+from ecliptic.tree._difference import same_structure, show_value
 
 Kind = Literal[
     "shape", "dtype", "weak type", "sharding", "static", "new function", "array or not",
@@ -171,16 +172,12 @@ def _nodes(path: str, one: Any, other: Any) -> Iterator[Change]:
     if keys != other_keys:
         yield change(path, "structure", *_entries(one, other, keys, other_keys))
         return
-    if isinstance(one, Module):
+    if is_module(one):
         yield from _static_fields(path, one, other)
-    elif _node_data(one) != _node_data(other):
+    elif not same_structure(one, other):
         yield change(path, "structure", _show(one), _show(other))
     for key in keys:
         yield from _nodes(f"{path}{key}", children[key], others[key])
-
-
-def _node_data(node: Any) -> Any:
-    return jax.tree_util.tree_structure(node, is_leaf=lambda x: x is not node)
 
 
 def _entries(one: Any, other: Any, keys: list[str], others: list[str]) -> tuple[str, str]:
@@ -232,10 +229,14 @@ def _place(array: ArrayType) -> str:
 
 
 def _same_code(one: Any, other: Any) -> bool:
-    if not callable(one) or not callable(other) or isinstance(one, type):
-        return False
-    code = code_of(one)
-    return code is not None and type(one) is type(other) and code == code_of(other)
+    code = _code(one)
+    return code is not None and type(one) is type(other) and code == _code(other)
+
+
+def _code(value: Any) -> types.CodeType | None:
+    if isinstance(value, FunctionMark):
+        return value.code
+    return code_of(value) if callable(value) and not isinstance(value, type) else None
 
 
 def _show(value: Any) -> str:
@@ -243,12 +244,11 @@ def _show(value: Any) -> str:
     if isinstance(value, ArrayType):
         weak = ", weakly typed" if value.weak_type else ""
         return f"an array of shape {value.shape} and dtype {value.dtype}{weak}"
-    code = code_of(value) if isinstance(value, Callable) else None
-    if code is not None and not isinstance(value, Module):
+    code = _code(value)
+    if code is not None and not is_module(value):
         return f"the function `{_name(value)}` ({place_of(code)})"
     described = jax.tree.map(_as_struct, value, is_leaf=lambda x: isinstance(x, ArrayType))
-    text = tree_pformat(described, width=10_000, struct_as_array=True)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+    return show_value(described, _MAX_SHOWN)
 
 
 def _as_struct(leaf: Any) -> Any:
@@ -256,6 +256,8 @@ def _as_struct(leaf: Any) -> Any:
 
 
 def _name(fun: Any) -> str:
+    if isinstance(fun, FunctionMark):
+        return fun.qualname
     return getattr(fun, "__qualname__", None) or type(fun).__qualname__
 
 

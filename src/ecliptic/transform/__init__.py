@@ -29,7 +29,7 @@ from ecliptic.transform._program import Output, pack_output
 from ecliptic.transform._pure_callback import filter_pure_callback
 from ecliptic.transform._shard import filter_shard
 from ecliptic.transform._shard_map import filter_shard_map
-from ecliptic.transform._signature import ArrayType, Signature, same_leaf
+from ecliptic.transform._signature import ArrayType, FunctionMark, Signature, same_leaf
 from ecliptic.transform._stages import Exported
 from ecliptic.transform._static import same_static
 from ecliptic.transform._vjp import filter_vjp
@@ -40,6 +40,7 @@ __all__ = [
     "AbstractWrapper",
     "ArrayType",
     "Exported",
+    "FunctionMark",
     "JitFunction",
     "Lineage",
     "Output",

@@ -36,8 +36,8 @@ def clear_caches(fn: Any = None, /) -> None:
 
     Args:
         fn: what `filter_jit` returned, or the function that it was given, or the step of a
-            filtered loop. Callable PyTrees of one class share their programs, and lose them
-            together. Default: everything.
+            filtered loop. Programs that equal callable PyTrees share are lost to all of them.
+            Default: everything.
 
     Raises:
         ArgumentError: if nothing was ever compiled of `fn`.

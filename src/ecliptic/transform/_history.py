@@ -171,7 +171,7 @@ def run_traced(
     signature = Signature.of_leaves(leaves, treedef)
     earlier = tuple(lineage.traces)
     trace = lineage.add(fun, options.donation.bound, signature, options)
-    _warn(lineage, fun, signature)
+    _warn(lineage, fun, leaves)
     for observer in tuple(_observers):
         observer(lineage, trace, fun, earlier)
     _listen()
@@ -186,13 +186,13 @@ def run_traced(
         _now.lineage = lineage
 
 
-def _warn(lineage: Lineage, fun: Any, signature: Signature) -> None:
+def _warn(lineage: Lineage, fun: Any, leaves: list[Any]) -> None:
     """Warns of large constants, once for each lineage."""
     if lineage.warned:
         return
     found = warn_of_constants(fun, f"`{lineage.name}`")
-    for leaf in signature.leaves:
-        if isinstance(leaf, Callable):
+    for leaf in leaves:
+        if callable(leaf):
             found |= warn_of_constants(
                 leaf, f"`{lineage.name}`, in its argument `{getattr(leaf, '__name__', leaf)}`"
             )

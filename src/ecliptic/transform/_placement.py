@@ -14,7 +14,7 @@ import jax
 from ecliptic.transform._code import parameters_of
 from ecliptic.transform._history import Lineage, lineage_of, made_so_far
 from ecliptic.transform._program import Program, call_anew
-from ecliptic.transform._signature import ArrayType, Signature
+from ecliptic.transform._signature import ArrayType, Signature, describe
 from ecliptic.transform._table import Table, every_table, on_program
 from ecliptic.tree import is_array
 
@@ -58,7 +58,7 @@ class _Watcher:
         for position, leaf in zip(
             [*first, *rest, *held], [*given, *kept, *program.static], strict=True
         ):
-            leaves[position] = _placed(leaf) if is_array(leaf) else leaf
+            leaves[position] = _placed(leaf) if is_array(leaf) else describe(leaf)
         return Signature(leaves, program.treedef)
 
     def _tell(self, now: Signature) -> None:

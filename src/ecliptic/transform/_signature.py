@@ -1,6 +1,8 @@
 """What a call looks like to `jax.jit`: structure, static leaves, and the types of arrays."""
 
 import dataclasses
+import types
+import weakref
 from typing import Any
 
 import jax
@@ -37,11 +39,34 @@ class ArrayType:
         return cls(aval.shape, aval.dtype, bool(getattr(aval, "weak_type", False)), placement)
 
 
-class Signature:
-    """The arguments of a call, with an `ArrayType` in place of each array.
+@dataclasses.dataclass(frozen=True, slots=True)
+class FunctionMark:
+    """A function among the arguments of a call, which is not kept alive.
 
     Args:
-        leaves: the leaves, those that are no arrays as they are.
+        reference: to the function. Marks of one function are equal, also when it is gone.
+        qualname: what it is called.
+        code: its code.
+    """
+
+    reference: weakref.ref[types.FunctionType]
+    qualname: str = dataclasses.field(compare=False)
+    code: types.CodeType = dataclasses.field(compare=False)
+
+    @classmethod
+    def of(cls, function: types.FunctionType) -> "FunctionMark":
+        """The mark of a function."""
+        return cls(weakref.ref(function), function.__qualname__, function.__code__)
+
+    def __repr__(self) -> str:
+        return f"<function {self.qualname}>"
+
+
+class Signature:
+    """The arguments of a call: `ArrayType`s in place of arrays, and marks in place of functions.
+
+    Args:
+        leaves: the leaves, those that are neither arrays nor functions as they are.
         treedef: the structure of the pair of positional and keyword arguments.
     """
 
@@ -59,7 +84,7 @@ class Signature:
     @classmethod
     def of_leaves(cls, leaves: list[Any], treedef: Any) -> "Signature":
         """The signature of a call with arguments of these leaves and this structure."""
-        return cls([_describe(leaf) for leaf in leaves], treedef)
+        return cls([describe(leaf) for leaf in leaves], treedef)
 
     def has_structure_of(self, other: "Signature") -> bool:
         """Whether the two have the same tree, static fields included."""
@@ -74,8 +99,11 @@ class Signature:
         return self.treedef.unflatten(self.leaves)
 
 
-def _describe(leaf: Any) -> Any:
-    return ArrayType.of(leaf) if is_array(leaf) else leaf
+def describe(leaf: Any) -> Any:
+    """What stands in a signature for a leaf."""
+    if is_array(leaf):
+        return ArrayType.of(leaf)
+    return FunctionMark.of(leaf) if type(leaf) is types.FunctionType else leaf
 
 
 def same_leaf(one: Any, other: Any) -> bool:

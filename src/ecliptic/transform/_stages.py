@@ -92,7 +92,8 @@ class Compiled(_Stage):
 
     def __init__(self, inner: Any, program: Program, *rest: Any) -> None:
         super().__init__(inner, program, *rest)
-        self._run = waiting(inner, program.watch)
+        # What is compiled here has been lowered, so it is known by now whether a check is in it.
+        self._run = waiting(inner, program.watch) if program.watch.found else inner
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         program = self._program

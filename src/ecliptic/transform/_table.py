@@ -15,19 +15,33 @@ from ecliptic.tree import array_type
 # (a fresh lambda) compiles each time; it shall not also hold on to all of them.
 _MAX_PROGRAMS = 2048
 
+# How many programs of callable PyTrees other wrappers find again: `filter_jit(filter_grad(f))` in a
+# loop makes a wrapper each time. They are few, as they hold on to functions that are gone.
+_MAX_LATEST = 16
+
 
 # Called with each table and program that is made.
 on_program: list[Callable[["Table", Program], None]] = []
 
 
 class Table:
-    """The programs of one function."""
+    """The programs of one function.
 
-    __slots__ = ("__weakref__", "dispatches", "function", "lock", "options", "programs")
+    Args:
+        function: returns the function; None if it comes as an argument.
+        options: how it is compiled.
+        kind: the class of the function, if that is a callable PyTree: an argument of its programs
+            like any other. Wrappers of equal ones have the latest programs in common.
+    """
 
-    def __init__(self, function: Callable[[], Any], options: Options) -> None:
+    __slots__ = ("__weakref__", "dispatches", "function", "kind", "lock", "options", "programs")
+
+    def __init__(
+        self, function: Callable[[], Any], options: Options, kind: type | None = None
+    ) -> None:
         self.function = function
         self.options = options
+        self.kind = kind
         self.programs: OrderedDict[Any, Program] = OrderedDict()
         self.lock = threading.Lock()
         # The wrappers that remember programs, by identity: all are equal.
@@ -42,18 +56,28 @@ class Table:
         with self.lock:
             try:
                 program = self.programs.get(key)
+                missing = program is None
+                if missing and self.kind is not None:
+                    program = _latest.get((self.kind, self.options, key))
             except Exception as error:
                 raise explain(treedef, leaves, error) from error
             if program is None:
-                program = Program(self.function, leaves, treedef, self.options)
-                for call in on_program:
-                    call(self, program)
+                program = self._make(leaves, treedef)
+                if self.kind is not None:
+                    _latest.add((self.kind, self.options, key), program)
+            if missing:
                 self.programs[key] = program
                 if len(self.programs) > _MAX_PROGRAMS:
                     self.programs.popitem(last=False)
             else:
                 self.programs.move_to_end(key)
                 program.types = list(map(type, leaves))
+        return program
+
+    def _make(self, leaves: list[Any], treedef: Any) -> Program:
+        program = Program(self.function, leaves, treedef, self.options)
+        for call in on_program:
+            call(self, program)
         return program
 
     def all_programs(self) -> list[Program]:
@@ -71,10 +95,38 @@ class Table:
             self.programs.clear()
         for dispatch in list(self.dispatches.values()):
             dispatch.recent = ()
+        _latest.drop(programs)
         for program in programs:
             program.jitted.clear_cache()
 
 
+class _Latest:
+    """The programs of callable PyTrees that were made last, in any table."""
+
+    def __init__(self) -> None:
+        self._programs: OrderedDict[Any, Program] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any) -> Program | None:
+        with self._lock:
+            program = self._programs.get(key)
+            if program is not None:
+                self._programs.move_to_end(key)
+            return program
+
+    def add(self, key: Any, program: Program) -> None:
+        with self._lock:
+            self._programs[key] = program
+            if len(self._programs) > _MAX_LATEST:
+                self._programs.popitem(last=False)
+
+    def drop(self, programs: list[Program]) -> None:
+        with self._lock:
+            for key in [key for key, program in self._programs.items() if program in programs]:
+                del self._programs[key]
+
+
+_latest = _Latest()
 _every: weakref.WeakSet[Table] = weakref.WeakSet()
 _tables: weakref.WeakKeyDictionary[Any, dict[Options, Table]] = weakref.WeakKeyDictionary()
 _tables_lock = threading.Lock()
@@ -86,23 +138,22 @@ def table_of(fun: Any, options: Options, *, leaf: bool) -> Table:
     Args:
         fun: the function.
         options: how it is compiled.
-        leaf: whether it is a leaf. If not, it is a callable PyTree, an argument of its programs
-            like any other, and these are shared by all trees of its class.
+        leaf: whether it is a leaf, and not a callable PyTree.
     """
-    owner = fun if leaf else type(fun)
     try:
         hash(options)
-        shared = not leaf or type(fun) is types.FunctionType
     except TypeError:
-        shared = False
-    if not shared:
         return Table((lambda: fun) if leaf else _nothing, options)
+    if not leaf:
+        return Table(_nothing, options, type(fun))
+    if type(fun) is not types.FunctionType:
+        return Table(lambda: fun, options)
     with _tables_lock:
-        of_owner = _tables.setdefault(owner, {})
-        if options not in of_owner:
+        of_function = _tables.setdefault(fun, {})
+        if options not in of_function:
             # The table must not keep the function alive: it lives as long as the function does.
-            of_owner[options] = Table(weakref.ref(fun) if leaf else _nothing, options)
-        return of_owner[options]
+            of_function[options] = Table(weakref.ref(fun), options)
+        return of_function[options]
 
 
 def _nothing() -> None:

@@ -840,3 +840,17 @@ def test_an_error_while_tracing_again_stands_alone(calls):
     with pytest.raises(ValueError, match="of the user") as caught:
         f(jnp.ones(3))
     assert caught.value.__context__ is None
+
+
+def test_few_programs_outlive_their_functions():
+    def compile_one():
+        def f(x):
+            return x * 2
+
+        ec.filter_jit(ec.filter_grad(f))(jnp.array(1.0))
+        return weakref.ref(f)
+
+    functions = [compile_one() for _ in range(40)]
+    jax.clear_caches()
+    gc.collect()
+    assert sum(ref() is not None for ref in functions) <= 16
