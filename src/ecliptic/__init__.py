@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from ecliptic import debug, nn, serialise
 from ecliptic._later import later
 from ecliptic.control import (
     AbstractProgress,
@@ -38,19 +37,6 @@ from ecliptic.runtime import (
     converted_errors,
     error_if,
     on_error,
-)
-from ecliptic.serialise import (
-    Checkpoints,
-    default_deserialise_filter_spec,
-    default_serialise_filter_spec,
-    from_state_dict,
-    from_torch,
-    load,
-    load_metadata,
-    save,
-    to_state_dict,
-    tree_deserialise_leaves,
-    tree_serialise_leaves,
 )
 from ecliptic.transform import (
     Exported,
@@ -95,7 +81,7 @@ from ecliptic.tree import (
 )
 
 if TYPE_CHECKING:
-    from ecliptic import barrier, primitive, testing, view
+    from ecliptic import barrier, debug, nn, primitive, serialise, testing, view
     from ecliptic.compat.equinox import (
         EquinoxRuntimeError,
         EquinoxTracetimeError,
@@ -104,16 +90,43 @@ if TYPE_CHECKING:
         static_field,
         tree_inference,
     )
+    from ecliptic.serialise import (
+        Checkpoints,
+        default_deserialise_filter_spec,
+        default_serialise_filter_spec,
+        from_state_dict,
+        from_torch,
+        load,
+        load_metadata,
+        save,
+        to_state_dict,
+        tree_deserialise_leaves,
+        tree_serialise_leaves,
+    )
     from ecliptic.view import tree_diff, tree_summary
 
-# What most programs do without, and the names that only programs written for Equinox use.
+# Imported when they are first asked for: an import of all of it would take twice as long.
 __getattr__ = later(
     __name__,
     {
         "barrier": "ecliptic.barrier",
+        "debug": "ecliptic.debug",
+        "nn": "ecliptic.nn",
         "primitive": "ecliptic.primitive",
+        "serialise": "ecliptic.serialise",
         "testing": "ecliptic.testing",
         "view": "ecliptic.view",
+        "Checkpoints": "ecliptic.serialise",
+        "default_deserialise_filter_spec": "ecliptic.serialise",
+        "default_serialise_filter_spec": "ecliptic.serialise",
+        "from_state_dict": "ecliptic.serialise",
+        "from_torch": "ecliptic.serialise",
+        "load": "ecliptic.serialise",
+        "load_metadata": "ecliptic.serialise",
+        "save": "ecliptic.serialise",
+        "to_state_dict": "ecliptic.serialise",
+        "tree_deserialise_leaves": "ecliptic.serialise",
+        "tree_serialise_leaves": "ecliptic.serialise",
         "tree_diff": "ecliptic.view",
         "tree_summary": "ecliptic.view",
         "EquinoxRuntimeError": "ecliptic.compat.equinox",
@@ -123,6 +136,7 @@ __getattr__ = later(
         "static_field": "ecliptic.compat.equinox",
         "tree_inference": "ecliptic.compat.equinox",
     },
+    at_once={"debug": "ECLIPTIC_EXPLAIN_RETRACES"},
 )
 
 __all__ = [
