@@ -6,12 +6,14 @@ written and read here, and not by the package of that name, which copies once mo
 has no way to say where to, and takes longer to write many arrays. The package is the judge of it in
 the tests.
 
-`__metadata__["ecliptic"]` is JSON again, and starts with a checksum of the whole header. The
-checksum of each tensor is among the rest.
+`__metadata__["ecliptic"]` is JSON again, and starts with the checksums: that of the whole header
+(with zeros in its own place), and that of each tensor, in the order of the header.
 """
 
 import concurrent.futures
 import functools
+import io
+import itertools
 import json
 import math
 import mmap
@@ -59,7 +61,7 @@ _DTYPES: dict[str, tuple[str | None, int]] = {
 # The limit of safetensors itself.
 _LONGEST_HEADER = 100_000_000
 _NAMES = {np.dtype(known): name for name, (known, _) in _DTYPES.items() if known is not None}
-_BUFFER = 1 << 20
+_AT_ONCE = 256
 _KEY = "ecliptic"
 _CRC_OPENING = '{"crc32":"'
 _NO_CRC = "00000000"
@@ -118,38 +120,50 @@ def write_container(path: Path, arrays: Mapping[str, np.ndarray], info: dict[str
         arrays: contiguous arrays of dtypes that safetensors has.
         info: what else to write, as JSON.
     """
-    # The widest first, so that each is aligned, as safetensors itself orders them.
-    names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
-    data = {name: as_bytes(arrays[name]) for name in names}
-    entries: dict[str, Any] = {}
-    start = 0
-    for name in names:
-        array, stop = arrays[name], start + arrays[name].nbytes
-        dtype = _NAMES[array.dtype]
-        entries[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": (start, stop)}
-        start = stop
+    # The widest first, so that each is aligned.
+    names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
+    parts = [as_bytes(arrays[name]) for name in names]
+    ends = itertools.accumulate(part.size for part in parts)
+    entries = {
+        name: {
+            "dtype": _NAMES[arrays[name].dtype],
+            "shape": arrays[name].shape,
+            "data_offsets": (end - part.size, end),
+        }
+        for name, part, end in zip(names, parts, ends, strict=True)
+    }
+    header = _header(entries, info)
     with (
         written_beside(Path(os.path.realpath(path))) as beside,
         concurrent.futures.ThreadPoolExecutor(1) as thread,
-        open(beside, "wb", buffering=_BUFFER) as f,
+        open(beside, "wb", buffering=0) as f,
     ):
         # The checksums are computed while the file is written, and put in their places afterwards.
-        # (For a small array, the two threads would wait for each other.)
-        large = {name: part for name, part in data.items() if part.size > _BUFFER}
-        later = thread.submit(lambda: {name: checksum(part) for name, part in large.items()})
-        sums = {name: _NO_CRC if name in large else checksum(part) for name, part in data.items()}
-        f.write(_header(entries, sums, info))
-        for part in data.values():
-            f.write(part.data)
-        if large:
-            header = _header(entries, sums | later.result(), info)
-            f.seek(0)
-            f.write(header)
+        sums = thread.submit(lambda: "".join(map(checksum, parts)))
+        _write(f, [memoryview(header), *(part.data for part in parts)])
+        f.seek(0)
+        _write(f, [memoryview(_with_checksums(header, sums.result()))])
 
 
-def _header(entries: dict[str, Any], sums: dict[str, str], info: dict[str, Any]) -> bytes:
-    """The first bytes of a file, with their checksum."""
-    text = _json({"crc32": _NO_CRC, "format": FORMAT, "sums": sums, **info})
+# Where the system cannot write many at once, they go one by one.
+_writev = getattr(os, "writev", lambda fd, parts: os.write(fd, parts[0]))
+
+
+def _write(f: io.FileIO, parts: list[memoryview]) -> None:
+    # Many at once: the system takes large pieces much faster than small ones.
+    first = 0
+    while first < len(parts):
+        done = _writev(f.fileno(), parts[first : first + _AT_ONCE])
+        while first < len(parts) and done >= parts[first].nbytes:
+            done -= parts[first].nbytes
+            first += 1
+        if done:
+            parts[first] = parts[first][done:]
+
+
+def _header(entries: dict[str, Any], info: dict[str, Any]) -> bytes:
+    """The first bytes of a file, with room for the checksums."""
+    text = _json({"crc32": _NO_CRC * (1 + len(entries)), "format": FORMAT, **info})
     raw = _json({"__metadata__": {_KEY: text}, **entries}).encode()
     if len(raw) > _LONGEST_HEADER:
         raise SerialisationError(
@@ -158,9 +172,14 @@ def _header(entries: dict[str, Any], sums: dict[str, str], info: dict[str, Any])
             "`filter_spec`, or stack arrays."
         )
     raw += b" " * (-len(raw) % 8)
-    place = _place_of_crc(raw)
-    crc = f"{zlib.crc32(raw):08x}".encode()
-    return len(raw).to_bytes(8, "little") + raw[:place] + crc + raw[place + len(crc) :]
+    return len(raw).to_bytes(8, "little") + raw
+
+
+def _with_checksums(header: bytes, sums: str) -> bytes:
+    place = _place_of_crc(header)
+    start, rest = header[:place], sums.encode() + header[place + len(_NO_CRC) + len(sums) :]
+    crc = zlib.crc32((start + _NO_CRC.encode() + rest)[8:])
+    return start + f"{crc:08x}".encode() + rest
 
 
 def _json(content: dict[str, Any]) -> str:
@@ -191,7 +210,7 @@ class Container:
         self._file = open(self.path, "rb", buffering=0)  # noqa: SIM115
         self._map: mmap.mmap | None = None
         try:
-            self.entries, self.info = self._header()
+            self.entries, self.info, self._sums = self._header()
         except BaseException:
             self._file.close()
             raise
@@ -209,7 +228,7 @@ class Container:
             "else than `ecliptic.save` or safetensors: copy it again, or save again."
         )
 
-    def _header(self) -> tuple[dict[str, Entry], dict[str, Any]]:
+    def _header(self) -> tuple[dict[str, Entry], dict[str, Any], dict[str, str]]:
         size = os.fstat(self._file.fileno()).st_size
         if size < 8:
             raise self._broken(f"has {size} bytes, fewer than any safetensors file")
@@ -230,8 +249,7 @@ class Container:
                 f"has no readable header ({type(error).__name__}: {error})"
             ) from error
         self._check_places(entries, 8 + length, size)
-        self._check_info(raw, info)
-        return entries, info
+        return entries, info, dict(zip(entries, self._checksums(raw, entries, info), strict=False))
 
     def _check_places(self, entries: dict[str, Entry], start: int, size: int) -> None:
         for entry in sorted(entries.values(), key=lambda e: (e.start, e.stop)):
@@ -241,22 +259,24 @@ class Container:
         if start != size:
             raise self._broken(f"has {size} bytes, and its header speaks of {start}")
 
-    def _check_info(self, raw: bytes, info: Any) -> None:
+    def _checksums(self, raw: bytes, entries: dict[str, Entry], info: Any) -> list[str]:
         if not info and json.dumps(_CRC_OPENING)[1:-1].encode() not in raw:
-            return  # Made by others.
+            return []  # Made by others.
         try:
-            number, crc, sums = info["format"], info["crc32"], info["sums"]
+            number, text = info["format"], info["crc32"]
+            crc, *sums = (text[i : i + len(_NO_CRC)] for i in range(0, len(text), len(_NO_CRC)))
             place = _place_of_crc(raw)
-            known = zlib.crc32(raw[:place] + _NO_CRC.encode() + raw[place + len(_NO_CRC) :])
         except (KeyError, TypeError, ValueError) as error:
             raise self._broken("has a damaged header") from error
-        if crc != f"{known:08x}" or not isinstance(sums, dict):
+        known = zlib.crc32(raw[:place] + _NO_CRC.encode() + raw[place + len(_NO_CRC) :])
+        if crc != f"{known:08x}" or len(sums) != len(entries):
             raise self._broken("has a damaged header: its checksum is wrong")
         if number != FORMAT:
             raise FileFormatError(
                 f"The file {str(self.path)!r} has version {number!r} of Ecliptic's format, and "
                 f"this version of Ecliptic reads {FORMAT}. Install a newer Ecliptic."
             )
+        return sums
 
     def _bytes(self, start: int, length: int) -> np.ndarray:
         """Read bytes into memory of their own, aligned as XLA wants it."""
@@ -295,8 +315,7 @@ class Container:
         """
         entry, dtype = self.entries[name], self.host_dtype(name)
         data = self._bytes(entry.start, entry.stop - entry.start)
-        known = self.info["sums"].get(name) if self.info else None
-        if self.info and checksum(data) != known:
+        if self.info and checksum(data) != self._sums[name]:
             raise self._broken(f"has a damaged tensor {name!r}: its checksum is wrong")
         if dtype == np.bool_ and data.size and data.max() > 1:
             raise self._broken(f"has a tensor {name!r} of booleans that are neither 0 nor 1")
