@@ -1,12 +1,11 @@
 """Convolutions and pools beside PyTorch, with the conversions that the docstrings state."""
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 import torch
 
 from ecliptic import nn
+from tests.support.pytorch import agree, as_array, with_arrays
 
 
 def from_torch(weight, groups=1):
@@ -16,23 +15,12 @@ def from_torch(weight, groups=1):
     return jnp.flip(weight, range(2, weight.ndim))
 
 
-def _with_weights(layer, weight, bias):
-    leaves = [weight, bias.reshape(layer.bias.shape)]
-    return jax.tree.unflatten(jax.tree.structure(layer), leaves)
-
-
-def _array(tensor):
-    return jnp.asarray(tensor.detach().numpy())
-
-
 def _compare(ours, theirs, shape):
-    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    tensor = torch.tensor(x, requires_grad=True)
-    expected = theirs(tensor[None])[0]
-    (expected**2).sum().backward()
-    slope = jax.grad(lambda x: jnp.sum(ours(x) ** 2))(jnp.asarray(x))
-    np.testing.assert_allclose(ours(x), _array(expected), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(slope, _array(tensor.grad), rtol=1e-4, atol=1e-4)
+    agree(ours, lambda x: theirs(x[None])[0], shape)
+
+
+def _with(layer, weight, bias):
+    return with_arrays(layer, weight=weight, bias=bias.reshape(layer.bias.shape))
 
 
 CONVOLUTIONS = [
@@ -49,7 +37,7 @@ CONVOLUTIONS = [
 def test_convolutions(getkey, axes, options, sizes):
     theirs = getattr(torch.nn, f"Conv{axes}d")(4, 6, **options)
     layer = getattr(nn, f"Conv{axes}d")(4, 6, **options, key=getkey())
-    ours = _with_weights(layer, _array(theirs.weight), _array(theirs.bias))
+    ours = _with(layer, as_array(theirs.weight), as_array(theirs.bias))
     _compare(ours, theirs, (4, *sizes))
 
 
@@ -65,8 +53,8 @@ TRANSPOSED = [
 def test_transposed_convolutions(getkey, axes, options, sizes):
     theirs = getattr(torch.nn, f"ConvTranspose{axes}d")(4, 6, **options)
     layer = getattr(nn, f"ConvTranspose{axes}d")(4, 6, **options, key=getkey())
-    weight = from_torch(_array(theirs.weight), options.get("groups", 1))
-    _compare(_with_weights(layer, weight, _array(theirs.bias)), theirs, (4, *sizes))
+    weight = from_torch(as_array(theirs.weight), options.get("groups", 1))
+    _compare(_with(layer, weight, as_array(theirs.bias)), theirs, (4, *sizes))
 
 
 @pytest.mark.parametrize(

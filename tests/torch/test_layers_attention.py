@@ -12,40 +12,15 @@ import torch
 
 from ecliptic import nn
 from ecliptic.tree import tree_at
+from tests.support.pytorch import agree, as_array, with_arrays
 
 KEY = jax.random.key(0)
-
-
-@pytest.fixture(autouse=True)
-def _seed():
-    torch.manual_seed(0)
-
-
-def _array(tensor):
-    return jnp.asarray(tensor.detach().numpy())
-
-
-def _with(layer, **arrays):
-    names = list(arrays)
-    return tree_at(lambda m: [getattr(m, name) for name in names], layer, list(arrays.values()))
 
 
 def _randomised(module):
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter)
     return module
-
-
-def _agree(ours, theirs, *shapes):
-    """Compare outputs and gradients of two functions of arrays."""
-    xs = [torch.randn(shape, requires_grad=True) for shape in shapes]
-    y = theirs(*xs)
-    torch.sum(torch.sin(y)).backward()
-    arrays = [_array(x) for x in xs]
-    np.testing.assert_allclose(ours(*arrays), _array(y), rtol=1e-4, atol=1e-5)
-    loss = lambda arrays: jnp.sum(jnp.sin(ours(*arrays)))
-    for one, x in zip(jax.jit(jax.grad(loss))(arrays), xs, strict=True):
-        np.testing.assert_allclose(one, _array(x.grad), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -60,8 +35,8 @@ def test_multihead_attention(masked):
         use_output_bias=True,
         key=KEY,
     )
-    weights = jnp.split(_array(theirs.in_proj_weight), 3)
-    biases = jnp.split(_array(theirs.in_proj_bias), 3)
+    weights = jnp.split(as_array(theirs.in_proj_weight), 3)
+    biases = jnp.split(as_array(theirs.in_proj_bias), 3)
     ours = tree_at(
         lambda m: [
             layer
@@ -71,8 +46,8 @@ def test_multihead_attention(masked):
         ours,
         [
             *[array for pair in zip(weights, biases, strict=True) for array in pair],
-            _array(theirs.out_proj.weight),
-            _array(theirs.out_proj.bias),
+            as_array(theirs.out_proj.weight),
+            as_array(theirs.out_proj.bias),
         ],
     )
     mask = torch.rand(3, 5) < 0.6 if masked else None
@@ -80,7 +55,7 @@ def test_multihead_attention(masked):
         mask[:, 0] = True
     allowed = None if mask is None else mask.numpy()
     forbidden = None if mask is None else ~mask
-    _agree(
+    agree(
         lambda q, k, v: ours(q, k, v, allowed),
         lambda q, k, v: theirs(q, k, v, attn_mask=forbidden)[0],
         (3, 4),
@@ -91,28 +66,28 @@ def test_multihead_attention(masked):
 
 def test_embedding():
     theirs = torch.nn.Embedding(5, 3)
-    ours = nn.Embedding(weight=_array(theirs.weight))
-    np.testing.assert_array_equal(ours(2), _array(theirs(torch.tensor(2))))
+    ours = nn.Embedding(weight=as_array(theirs.weight))
+    np.testing.assert_array_equal(ours(2), as_array(theirs(torch.tensor(2))))
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_gru_cell(bias):
     theirs = torch.nn.GRUCell(3, 4, bias=bias)
-    arrays = {"weight_ih": _array(theirs.weight_ih), "weight_hh": _array(theirs.weight_hh)}
+    arrays = {"weight_ih": as_array(theirs.weight_ih), "weight_hh": as_array(theirs.weight_hh)}
     if bias:
-        bias_ih, bias_hh = _array(theirs.bias_ih), _array(theirs.bias_hh)
+        bias_ih, bias_hh = as_array(theirs.bias_ih), as_array(theirs.bias_hh)
         arrays |= {"bias": bias_ih.at[:8].add(bias_hh[:8]), "bias_n": bias_hh[-4:]}
-    _agree(_with(nn.GRUCell(3, 4, bias, key=KEY), **arrays), theirs, (3,), (4,))
+    agree(with_arrays(nn.GRUCell(3, 4, bias, key=KEY), **arrays), theirs, (3,), (4,))
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_lstm_cell(bias):
     theirs = torch.nn.LSTMCell(3, 4, bias=bias)
-    arrays = {"weight_ih": _array(theirs.weight_ih), "weight_hh": _array(theirs.weight_hh)}
+    arrays = {"weight_ih": as_array(theirs.weight_ih), "weight_hh": as_array(theirs.weight_hh)}
     if bias:
-        arrays["bias"] = _array(theirs.bias_ih) + _array(theirs.bias_hh)
-    ours = _with(nn.LSTMCell(3, 4, bias, key=KEY), **arrays)
-    _agree(
+        arrays["bias"] = as_array(theirs.bias_ih) + as_array(theirs.bias_hh)
+    ours = with_arrays(nn.LSTMCell(3, 4, bias, key=KEY), **arrays)
+    agree(
         lambda x, h, c: jnp.concatenate(ours(x, (h, c))),
         lambda x, h, c: torch.cat(theirs(x, (h, c))),
         (3,),
@@ -132,27 +107,31 @@ def test_lstm_cell(bias):
 )
 def test_normalisations(theirs, ours, shape):
     theirs, ours = _randomised(theirs()), ours()
-    arrays = {name: _array(value) for name, value in theirs.named_parameters()}
+    arrays = {name: as_array(value) for name, value in theirs.named_parameters()}
     batched = isinstance(theirs, torch.nn.GroupNorm)
-    _agree(_with(ours, **arrays), lambda x: theirs(x[None])[0] if batched else theirs(x), shape)
+    agree(
+        with_arrays(ours, **arrays), lambda x: theirs(x[None])[0] if batched else theirs(x), shape
+    )
 
 
 def test_prelu():
     theirs = _randomised(torch.nn.PReLU(3))
-    ours = nn.PReLU(_array(theirs.weight)[:, None, None])
-    _agree(ours, lambda x: theirs(x[None])[0], (3, 2, 2))
+    ours = nn.PReLU(as_array(theirs.weight)[:, None, None])
+    agree(ours, lambda x: theirs(x[None])[0], (3, 2, 2))
 
 
 @pytest.mark.parametrize("axis", [0, 1, None])
 def test_weight_norm(axis):
     theirs = torch.nn.Linear(3, 2)
     ours = nn.WeightNorm(
-        _with(nn.Linear(3, 2, key=KEY), weight=_array(theirs.weight), bias=_array(theirs.bias)),
+        with_arrays(
+            nn.Linear(3, 2, key=KEY), weight=as_array(theirs.weight), bias=as_array(theirs.bias)
+        ),
         axis=axis,
     )
     theirs = torch.nn.utils.parametrizations.weight_norm(theirs, "weight", axis)
     length = theirs.parametrizations.weight.original0
-    np.testing.assert_allclose(ours.g.reshape(length.shape), _array(length), rtol=1e-6)
+    np.testing.assert_allclose(ours.g.reshape(length.shape), as_array(length), rtol=1e-6)
     torch.nn.init.normal_(length)
-    ours = _with(ours, g=_array(length).reshape(ours.g.shape))
-    _agree(ours, theirs, (3,))
+    ours = with_arrays(ours, g=as_array(length).reshape(ours.g.shape))
+    agree(ours, theirs, (3,))
