@@ -1,5 +1,6 @@
 """`BatchNorm`: normalises channels by what they are in the whole batch."""
 
+import copy
 import functools
 import warnings
 from collections.abc import Hashable, Sequence
@@ -21,8 +22,16 @@ from ecliptic.errors import (
 )
 from ecliptic.module import field
 from ecliptic.nn._check import check_size, shape_of
-from ecliptic.nn._normalise import affine, check_eps, ones_and_zeros, working_dtype
-from ecliptic.nn._precision import at_least_single, squares
+from ecliptic.nn._normalise import (
+    check_eps,
+    inverse_root,
+    mean_over,
+    ones_and_zeros,
+    precision_with,
+    scale_and_shift,
+    spread,
+)
+from ecliptic.nn._precision import at_least_single, convert, squares
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._stateful import StatefulLayer
 from ecliptic.state import State, StateIndex
@@ -166,17 +175,19 @@ class BatchNorm(StatefulLayer):
             raise self._wrong_shape(shape)
         if inference is None:
             inference = self.inference
-        wide = jnp.asarray(x, working_dtype(x, self.weight, self.bias))
+        x = jnp.asarray(x)
+        precision = precision_with(x, self.weight, self.bias)
+        x = convert(x, precision.computed)
         if isinstance(inference, _jax.Tracer):
             known = self._known_moments(state)
-            trained, new = self._train(wide, _copy(state))
+            trained, new = self._train(x, copy.copy(state))
             moments = _where(inference, known, _cast_like(trained, known))
             state = state.update(_where(inference, state.substate(self), new.substate(self)))
         elif inference:
             moments = self._known_moments(state)
         else:
-            moments, state = self._train(wide, state)
-        return self._normalise(x, wide, moments), state
+            moments, state = self._train(x, state)
+        return convert(self._normalise(x, moments), precision.output), state
 
     @property
     def _averages(self) -> Any:
@@ -212,11 +223,11 @@ class BatchNorm(StatefulLayer):
         """Mean and variance of each channel over the batch."""
         axes = tuple(range(1, x.ndim))
         try:
-            mean = lax.pmean(jnp.mean(x, axes), self.axis_name)
+            mean = lax.pmean(mean_over(x, axes), self.axis_name)
         except NameError as error:
             raise self._no_axis() from error
-        centred = x - jnp.expand_dims(mean, axes)
-        return _Moments(mean, lax.pmean(jnp.mean(squares(centred), axes), self.axis_name))
+        centred = lax.sub(x, spread(mean, x))
+        return _Moments(mean, lax.pmean(mean_over(squares(centred), axes), self.axis_name))
 
     def _mixed(self, past: _Moments, present: _Moments) -> _Moments:
         """The running averages after one more batch."""
@@ -224,12 +235,11 @@ class BatchNorm(StatefulLayer):
         mean, variance = _cast_like(present, past)
         return _Moments(kept * past.mean + new * mean, kept * past.variance + new * variance)
 
-    def _normalise(self, x: Array, wide: Array, moments: _Moments) -> Array:
-        axes = tuple(range(1, wide.ndim))
-        mean, variance = _cast_like(moments, _Moments(wide, wide.real))
-        scale = lax.rsqrt(variance + self.eps).astype(wide.dtype)
-        y = (wide - jnp.expand_dims(mean, axes)) * jnp.expand_dims(scale, axes)
-        return affine(y, self.weight, self.bias, jnp.result_type(x), axes)
+    def _normalise(self, x: Array, moments: _Moments) -> Array:
+        variance = convert(moments.variance, jnp.finfo(x.dtype).dtype)
+        y = lax.sub(x, spread(moments.mean, x))
+        y = lax.mul(y, spread(inverse_root(variance, self.eps), x))
+        return scale_and_shift(y, self.weight, self.bias, (0,))
 
     def _read(self, state: State) -> _Moments:
         """The running averages in the state."""
@@ -335,7 +345,3 @@ def _cast_like(moments: _Moments, like: _Moments) -> _Moments:
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), one, other)
-
-
-def _copy(state: State) -> State:
-    return jax.tree.map(lambda x: x, state)

@@ -10,14 +10,17 @@ from ecliptic.errors import LayerArgumentError, ShapeError
 from ecliptic.module import Module, field
 from ecliptic.nn._check import check_size, shape_of
 from ecliptic.nn._normalise import (
-    ABSENT,
     check_eps,
     inverse_root,
-    mean,
+    mean_over,
     ones_and_zeros,
+    precision_with,
+    scale_and_shift,
+    spread,
 )
-from ecliptic.nn._precision import convert, precision_of, squares
+from ecliptic.nn._precision import convert, squares
 from ecliptic.nn._random import default_dtype
+from ecliptic.nn._stateful import ABSENT
 
 
 class GroupNorm(Module):
@@ -111,28 +114,19 @@ class GroupNorm(Module):
         if not shape or shape[0] % self.groups != 0 or self.channels not in (None, shape[0]):
             raise self._wrong_shape(shape)
         x = jnp.asarray(x)
-        parameters = [p for p in (self.weight, self.bias) if p is not None]
-        precision = precision_of(x.dtype, *[p.dtype for p in parameters])
+        precision = precision_with(x, self.weight, self.bias)
         y = convert(x, precision.computed)
         if y.size > 0:
             y = self._standardise(y)
-        if self.weight is not None:
-            y = jax.lax.mul(y, _per_channel(self.weight, y))
-        if self.bias is not None:
-            y = jax.lax.add(y, _per_channel(self.bias, y))
-        y = convert(y, precision.output)
+        y = convert(scale_and_shift(y, self.weight, self.bias, (0,)), precision.output)
         return y if state is ABSENT else (y, state)
 
     def _standardise(self, x: Array) -> Array:
         # All numbers of a group in one row.
         rows = jax.lax.reshape(x, (self.groups, x.size // self.groups))
-
-        def spread(statistic: Array) -> Array:
-            return jax.lax.broadcast_in_dim(convert(statistic, x.dtype), rows.shape, (0,))
-
-        rows = jax.lax.sub(rows, spread(mean(rows, (1,))))
-        variance = mean(squares(rows), (1,))
-        rows = jax.lax.mul(rows, spread(inverse_root(variance, self.eps)))
+        rows = jax.lax.sub(rows, spread(mean_over(rows, (1,)), rows))
+        variance = mean_over(squares(rows), (1,))
+        rows = jax.lax.mul(rows, spread(inverse_root(variance, self.eps), rows))
         return jax.lax.reshape(rows, x.shape)
 
     def _wrong_shape(self, shape: tuple[int, ...]) -> ShapeError:
@@ -148,7 +142,3 @@ class GroupNorm(Module):
             f"x of shape (channels, ...), where channels is {channels}; got x of shape {shape}."
             f"{hint}"
         )
-
-
-def _per_channel(parameter: Array, x: Array) -> Array:
-    return jax.lax.broadcast_in_dim(convert(parameter, x.dtype), x.shape, (0,))

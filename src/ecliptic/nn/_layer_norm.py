@@ -8,15 +8,10 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import EclipticWarning
 from ecliptic.module import Module, field
-from ecliptic.nn._normalise import (
-    ABSENT,
-    check_eps,
-    check_sizes,
-    normalise,
-    ones_and_zeros,
-)
+from ecliptic.nn._normalise import check_eps, check_sizes, normalise, ones_and_zeros
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._shapes import check_shape
+from ecliptic.nn._stateful import ABSENT
 
 
 class LayerNorm(Module):

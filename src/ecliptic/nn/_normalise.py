@@ -1,4 +1,4 @@
-"""What the normalisations that need no state have in common."""
+"""What the normalisations have in common."""
 
 import functools
 import math
@@ -7,21 +7,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from ecliptic.errors import LayerArgumentError
 from ecliptic.nn._check import check_size
-from ecliptic.nn._precision import at_least_single, convert, output_dtype, precision_of, squares
-
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "<no state>"
-
-
-# Stands for "called without a state": a state may be any object, `None` too.
-ABSENT: Any = _Absent()
+from ecliptic.nn._precision import Precision, convert, precision_of, squares
 
 
 def check_sizes(shape: int | Sequence[int], name: str, layer: str) -> tuple[int, ...]:
@@ -88,23 +78,17 @@ def ones_and_zeros(
     return weight, bias
 
 
-def working_dtype(x: Any, *parameters: Array | None) -> np.dtype[Any]:
-    """The dtype in which an input is normalised: wide, and complex if anything is.
+def precision_with(x: Array, *parameters: Array | None) -> Precision:
+    """The dtypes that an input is normalised in.
 
     Args:
         x: the input.
         parameters: weight and bias.
 
     Returns:
-        A dtype of 32 bits or more a part.
+        What `precision_of` says.
     """
-    dtypes = [jnp.result_type(x)]
-    dtypes += [
-        parameter.dtype
-        for parameter in parameters
-        if parameter is not None and jnp.issubdtype(parameter.dtype, jnp.complexfloating)
-    ]
-    return at_least_single(*dtypes)
+    return precision_of(x.dtype, *[p.dtype for p in parameters if p is not None])
 
 
 def normalise(
@@ -123,21 +107,17 @@ def normalise(
         An array of the shape of `x`, and of its dtype if that can hold it.
     """
     x = jnp.asarray(x)
-    precision = precision_of(x.dtype, *[p.dtype for p in (weight, bias) if p is not None])
+    precision = precision_with(x, weight, bias)
     x = convert(x, precision.computed)
+    axes = tuple(range(x.ndim))
     if x.size > 0:
-        axes = tuple(range(x.ndim))
         if centre:
-            x = jax.lax.sub(x, mean(x, axes))
-        x = jax.lax.mul(x, convert(inverse_root(mean(squares(x), axes), eps), x.dtype))
-    if weight is not None:
-        x = jax.lax.mul(x, convert(weight, x.dtype))
-    if bias is not None:
-        x = jax.lax.add(x, convert(bias, x.dtype))
-    return convert(x, precision.output)
+            x = jax.lax.sub(x, mean_over(x, axes))
+        x = jax.lax.mul(x, convert(inverse_root(mean_over(squares(x), axes), eps), x.dtype))
+    return convert(scale_and_shift(x, weight, bias, axes), precision.output)
 
 
-def mean(x: Array, axes: tuple[int, ...]) -> Array:
+def mean_over(x: Array, axes: tuple[int, ...]) -> Array:
     """The mean over some axes of an array of 32 bits or more.
 
     Args:
@@ -156,23 +136,30 @@ def inverse_root(variance: Array, eps: float) -> Array:
     return jax.lax.rsqrt(jax.lax.add(variance, variance.dtype.type(eps)))
 
 
-def affine(
-    x: Array, weight: Array | None, bias: Array | None, dtype: Any, axes: tuple[int, ...] = ()
+def scale_and_shift(
+    x: Array, weight: Array | None, bias: Array | None, axes: tuple[int, ...]
 ) -> Array:
-    """Scale and shift normalised numbers, and go back to the dtype of the input.
+    """Multiply by a weight and add a bias, in the dtype of what is normalised.
 
     Args:
         x: an array in the dtype that was computed in.
         weight: what to multiply by, or `None`.
         bias: what to add, or `None`.
-        dtype: the dtype of the layer's input.
-        axes: the axes of `x` that `weight` and `bias` do not have.
+        axes: the axes of `x` that `weight` and `bias` have.
 
     Returns:
-        An array of the shape of `x`.
+        An array of the shape and dtype of `x`.
     """
     if weight is not None:
-        x = x * jnp.expand_dims(weight.astype(x.dtype), axes)
+        x = jax.lax.mul(x, spread(weight, x, axes))
     if bias is not None:
-        x = x + jnp.expand_dims(bias.astype(x.dtype), axes)
-    return x.astype(output_dtype(dtype, x.dtype))
+        x = jax.lax.add(x, spread(bias, x, axes))
+    return x
+
+
+def spread(values: Array, x: Array, axes: tuple[int, ...] = (0,)) -> Array:
+    """Values that belong to some axes of an array, in its shape and dtype."""
+    values = convert(values, x.dtype)
+    if values.shape == x.shape:
+        return values
+    return jax.lax.broadcast_in_dim(values, x.shape, axes)

@@ -6,15 +6,10 @@ from typing import Any
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.module import Module, field
-from ecliptic.nn._normalise import (
-    ABSENT,
-    check_eps,
-    check_sizes,
-    normalise,
-    ones_and_zeros,
-)
+from ecliptic.nn._normalise import check_eps, check_sizes, normalise, ones_and_zeros
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._shapes import check_shape
+from ecliptic.nn._stateful import ABSENT
 
 
 class RMSNorm(Module):

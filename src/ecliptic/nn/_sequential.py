@@ -8,10 +8,9 @@ from typing import Any
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
-from ecliptic.module import Module, field
-from ecliptic.nn._normalise import ABSENT
+from ecliptic.module import field, is_module
 from ecliptic.nn._random import split
-from ecliptic.nn._stateful import StatefulLayer
+from ecliptic.nn._stateful import ABSENT, StatefulLayer
 
 
 class Sequential(StatefulLayer):
@@ -168,7 +167,7 @@ def _takes(layer: Any, name: str) -> bool:
     """Whether a layer has a parameter to which `name` can be passed."""
     if isinstance(layer, Sequential):
         return name == "key" or any([_takes(inner, name) for inner in layer.layers])
-    if isinstance(layer, Module):
+    if is_module(layer):
         # The class decides, except for wrappers, whose signature is that of what they hold.
         names = _keywords_of_method(type(layer).__call__)
         if names is not None:

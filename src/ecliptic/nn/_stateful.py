@@ -6,6 +6,15 @@ from typing import Any
 from ecliptic.module import Module
 
 
+class _Absent:
+    def __repr__(self) -> str:
+        return "<no state>"
+
+
+# Stands for "called without a state": a state may be any object, `None` too.
+ABSENT: Any = _Absent()
+
+
 class StatefulLayer(Module):
     """Base class of the layers that are called `y, state = layer(x, state, key=key)`.
 
