@@ -8,7 +8,8 @@ from jax.tree_util import tree_flatten
 from jaxtyping import PyTree
 
 from ecliptic import _jax
-from ecliptic._jax._define import define, no_tangent
+from ecliptic._jax._define import define
+from ecliptic.primitive._filtered import is_zero
 from ecliptic.tree import is_array
 
 
@@ -63,6 +64,13 @@ def _bind(arrays: Any, teller: _Teller, stack: tuple[str, ...], event: str, deep
     )
 
 
+def _bind_known(values: Any, *how: Any) -> list[Any]:
+    """Does so to all tangents or cotangents but those that are known to be zero."""
+    known = [x for x in values if not is_zero(x)]
+    bound = iter(_bind(known, *how) if known else ())
+    return [x if is_zero(x) else next(bound) for x in values]
+
+
 def _tell(teller: _Teller, stack: tuple[str, ...], event: str, intermediates: bool) -> None:
     if intermediates:
         teller.say(stack, event)
@@ -73,29 +81,14 @@ def _jvp(
 ) -> Any:
     _tell(teller, stack, "jvp", intermediates)
     out = _bind(primals, teller, stack, "jvp_p", intermediates)
-    known = [i for i, tangent in enumerate(tangents) if type(tangent) is not _jax.Zero]
-    passed = [no_tangent(x) for x in out]
-    if known:
-        given = [tangents[i] for i in known]
-        for i, tangent in zip(
-            known, _bind(given, teller, stack, "jvp_t", intermediates), strict=True
-        ):
-            passed[i] = tangent
-    return out, passed
+    return out, _bind_known(tangents, teller, stack, "jvp_t", intermediates)
 
 
 def _transpose(
     cotangents: Any, *arrays: Any, teller: _Teller, stack: tuple[str, ...], intermediates: bool
 ) -> Any:
     _tell(teller, stack, "transpose", intermediates)
-    passed = list(cotangents)
-    known = [i for i, cotangent in enumerate(cotangents) if type(cotangent) is not _jax.Zero]
-    if known:
-        given = [cotangents[i] for i in known]
-        found = _bind(given, teller, stack, "transpose", intermediates)
-        for i, cotangent in zip(known, found, strict=True):
-            passed[i] = cotangent
-    return passed
+    return _bind_known(cotangents, teller, stack, "transpose", intermediates)
 
 
 def _batch(

@@ -18,6 +18,7 @@ from ecliptic.debug._walk import Place, places
 from ecliptic.errors import ArgumentError
 from ecliptic.transform import JitFunction, captured_arrays, code_of, place_of, show_bytes
 from ecliptic.tree import is_array, is_inexact_array
+from ecliptic.tree._format import PjitFunction
 from ecliptic.tree._predicates import has_shape, is_inexact_dtype
 
 Mistake = Literal[
@@ -155,16 +156,13 @@ def _numpy_arrays(found: list[Place], limit: int) -> Iterator[Finding]:
         )
 
 
-_JaxJit = type(jax.jit(lambda: None))
-
-
 def _transformed_functions(found: list[Place], limit: int) -> Iterator[Finding]:
     for place in found:
         value = place.value
         inner = getattr(value, "__wrapped__", None)
         if isinstance(value, type) or inner is None or isinstance(value, JitFunction):
             continue
-        if not isinstance(value, _JaxJit | types.FunctionType):
+        if not isinstance(value, PjitFunction | types.FunctionType):
             continue
         if _wraps_arrays(value):
             yield Finding(
@@ -175,7 +173,7 @@ def _transformed_functions(found: list[Place], limit: int) -> Iterator[Finding]:
                 "Hold the model and transform it where it is called, or hold the filtered form, "
                 "which is a PyTree, such as `ecliptic.filter_vmap(model)`.",
             )
-        elif "<locals>" in getattr(inner, "__qualname__", "") and isinstance(value, _JaxJit):
+        elif "<locals>" in getattr(inner, "__qualname__", "") and isinstance(value, PjitFunction):
             yield Finding(
                 place.path,
                 "transformed function",

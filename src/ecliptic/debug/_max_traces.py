@@ -5,8 +5,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-import jax
-
 from ecliptic import _jax
 from ecliptic.debug._changes import Signature, compare
 from ecliptic.errors import ArgumentError, DebugError
@@ -19,6 +17,7 @@ from ecliptic.transform import (
     parameters_of,
     unwrapped,
 )
+from ecliptic.tree._format import PjitFunction
 
 _MISSING: Any = object()
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -82,13 +81,9 @@ def _too_often(
     return f"{message} Since the nearest earlier trace, this has changed:\n{lines}"
 
 
-# What `jax.jit` returns.
-_JaxJit = type(jax.jit(lambda: None))
-
-
 def _compiled_inside(fun: Any) -> bool:
     """Whether this is a compiled function, or wraps one."""
-    return any(isinstance(layer, JitFunction | _JaxJit) for layer in unwrapped(fun))
+    return any(isinstance(layer, JitFunction | PjitFunction) for layer in unwrapped(fun))
 
 
 @overload

@@ -4,18 +4,19 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from jax.tree_util import tree_flatten_with_path, tree_leaves
+from jax.tree_util import tree_leaves
 
-from ecliptic.module import Module
+from ecliptic.module import is_module
 from ecliptic.tree import format_path
+from ecliptic.tree._one_level import children_with_keys
 
 
 def children(node: Any) -> dict[str, Any] | None:
     """The children of a node by their keys as text; None for a leaf."""
-    found = tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]
-    if len(found) == 1 and found[0][1] is node:
+    found = children_with_keys(node)
+    if found is None:
         return None
-    return {format_path(path, ".")[1:]: child for path, child in found}
+    return {format_path((key,), ".")[1:]: child for key, child in found}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +42,7 @@ def places(node: Any, path: str, owner: type | None = None) -> Iterator[Place]:
     if found is None:
         yield Place(path, node, owner, static=False)
         return
-    if isinstance(node, Module):
+    if is_module(node):
         owner = type(node)
         for name in owner.__class_spec__.static:
             for value in tree_leaves(getattr(node, name, None)):

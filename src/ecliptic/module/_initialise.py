@@ -11,6 +11,7 @@ from ecliptic.errors import FieldError, FrozenError, InitialisationError
 from ecliptic.module._methods import Method
 from ecliptic.module._warning import warn
 from ecliptic.tree import is_array
+from ecliptic.tree._format import PjitFunction
 
 # The instances whose `__init__` is running, by id. Each is alive as long as its id is in here: the
 # frame that put it there holds it. Adding and discarding are atomic, so threads do not meet.
@@ -24,7 +25,7 @@ CONTAINERS: set[type] = {list, tuple, dict, jax.tree_util.Partial}
 # Types of values that may be a mistake in an ordinary field, and are looked at more closely.
 # `_bound.py` adds the type of bound methods.
 SUSPECT: set[type] = {
-    types.FunctionType, type(jax.jit(lambda: None)), jax.custom_jvp, jax.custom_vjp, *CONTAINERS
+    types.FunctionType, PjitFunction, jax.custom_jvp, jax.custom_vjp, *CONTAINERS
 }  # fmt: skip
 
 # Types of values that are right in a static field without a closer look.

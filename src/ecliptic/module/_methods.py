@@ -5,11 +5,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import jax
+from ecliptic.tree._format import PjitFunction
 
 _new = object.__new__
 _set = object.__setattr__
-_PjitFunction = type(jax.jit(lambda: None))
 
 
 class Method:
@@ -49,6 +48,6 @@ def as_method(name: str, value: Any) -> Any:
     Python calls them past the instance. `__call__` is the one of them that people also pass on.
     """
     special = name.startswith("__") and name.endswith("__") and name != "__call__"
-    if special or not isinstance(value, types.FunctionType | _PjitFunction):
+    if special or not isinstance(value, types.FunctionType | PjitFunction):
         return value
     return Method(value)

@@ -129,11 +129,12 @@ def _name(function: Any) -> str:
     return name or type(function).__name__
 
 
-_PjitFunction = type(jax.jit(_never))
+# What `jax.jit` returns.
+PjitFunction = type(jax.jit(_never))
 
 
 def _is_function(obj: Any) -> bool:
-    return isinstance(obj, (type(_never), _PjitFunction))
+    return isinstance(obj, (type(_never), PjitFunction))
 
 
 def _array(obj: Any) -> Document:
