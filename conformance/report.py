@@ -9,7 +9,6 @@ import collections
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -17,9 +16,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 from conformance import parity, surface
+from conformance.downstream.__main__ import CLONES
 from conformance.downstream.__main__ import read as suites
-
-LAST = Path(__file__).parents[1] / ".cache" / "suites"
 
 
 class Row(NamedTuple):
@@ -48,21 +46,18 @@ def surface_rows() -> Iterator[Row]:
 
 def parity_rows() -> Iterator[Row]:
     """Programs on both libraries, by topic."""
-    same, meant = collections.Counter(), collections.Counter()
-    wrong: dict[str, list[str]] = collections.defaultdict(list)
-    for name, problem in parity.check():
-        topic = name.partition(".")[0]
-        wrong[topic] += [f"{name}: {problem}"] if problem else []
-        same[topic] += not problem and name not in parity.ON_PURPOSE
-        meant[topic] += not problem and name in parity.ON_PURPOSE
-    for topic in dict.fromkeys(name.partition(".")[0] for name in parity.PROGRAMS):
-        yield Row("parity", topic, same[topic], meant[topic], wrong[topic])
+    for topic in (module.TABLE.topic for module in parity.TOPICS):
+        problems = dict(parity.check(rf"^{topic}\."))
+        fine = [name for name, problem in problems.items() if not problem]
+        meant = sum(name in parity.ON_PURPOSE for name in fine)
+        wrong = [f"{name}: {problem}" for name, problem in problems.items() if problem]
+        yield Row("parity", topic, len(fine) - meant, meant, wrong)
 
 
 def downstream_rows() -> Iterator[Row]:
     """The last run of each suite."""
     for name, suite in suites().items():
-        path = LAST / f"{name}.tsv"
+        path = CLONES / f"{name}.tsv"
         if not path.exists():
             yield Row("downstream", f"{name} (not run here)", 0, len(suite.get("expected", {})), [])
             continue

@@ -13,6 +13,7 @@ from typing import Any
 
 SUITES = Path(__file__).with_name("suites.toml")
 ROOT = Path(__file__).parents[2]
+CLONES = ROOT / ".cache" / "suites"
 
 
 def read() -> dict[str, Any]:
@@ -85,7 +86,7 @@ def main() -> None:
     suites = read()
     parser = argparse.ArgumentParser(prog="python -m conformance.downstream", description=__doc__)
     parser.add_argument("suite", choices=suites)
-    parser.add_argument("--clones", type=Path, default=ROOT / ".cache" / "suites")
+    parser.add_argument("--clones", type=Path, default=CLONES)
     parser.add_argument("--real", action="store_true", help="on Equinox itself, to compare")
     parser.add_argument("--all", action="store_true", help="all tests, where a sample is usual")
     arguments, options = parser.parse_known_args()

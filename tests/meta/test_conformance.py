@@ -3,13 +3,10 @@
 `make conformance` runs all programs; here runs a sample that compiles little.
 """
 
-import tomllib
-
 import pytest
 
 from conformance import parity, surface
-from conformance.downstream.__main__ import SUITES, reason
-from conformance.parity._differences import ON_PURPOSE
+from conformance.downstream.__main__ import read, reason
 from conformance.parity._outcome import difference, run
 
 EQUINOX, ECLIPTIC = parity.libraries()
@@ -69,12 +66,11 @@ def test_a_difference_is_found():
 
 
 def test_every_difference_on_purpose_belongs_to_a_program():
-    assert set(ON_PURPOSE) <= set(parity.PROGRAMS)
+    assert set(parity.ON_PURPOSE) <= set(parity.PROGRAMS)
 
 
 def test_every_expected_failure_of_a_suite_has_a_reason():
-    suites = tomllib.loads(SUITES.read_text(encoding="utf-8"))
-    assert all(why for suite in suites.values() for why in suite.get("expected", {}).values())
+    assert all(why for suite in read().values() for why in suite.get("expected", {}).values())
 
 
 def test_a_failure_is_expected_for_all_parameters_or_for_one():

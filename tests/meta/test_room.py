@@ -9,7 +9,9 @@ from tests.support.project import ROOT, SRC, parse, shown, sources
 UNSTABLE = ("jax._src", "jax.core", "jax.extend", "jax.interpreters", "jax.lib")
 ROOM = SRC / "_jax"
 OUTSIDE = [
-    path for path in sources("src", "tests", "bench", "examples") if not path.is_relative_to(ROOM)
+    path
+    for path in sources("src", "tests", "bench", "conformance", "docs", "examples")
+    if not path.is_relative_to(ROOM)
 ]
 
 
