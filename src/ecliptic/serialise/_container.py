@@ -19,7 +19,7 @@ import math
 import mmap
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,7 +61,9 @@ _DTYPES: dict[str, tuple[str | None, int]] = {
 # The limit of safetensors itself.
 _LONGEST_HEADER = 100_000_000
 _NAMES = {np.dtype(known): name for name, (known, _) in _DTYPES.items() if known is not None}
-_AT_ONCE = 256
+# How many bytes, and how many pieces, are given to the system in one call.
+_AT_ONCE = 1 << 23
+_MOST_AT_ONCE = 256
 _KEY = "ecliptic"
 _CRC_OPENING = '{"crc32":"'
 _NO_CRC = "00000000"
@@ -135,30 +137,56 @@ def write_container(path: Path, arrays: Mapping[str, np.ndarray], info: dict[str
     header = _header(entries, info)
     with (
         written_beside(Path(os.path.realpath(path))) as beside,
-        concurrent.futures.ThreadPoolExecutor(1) as thread,
         open(beside, "wb", buffering=0) as f,
+        concurrent.futures.ThreadPoolExecutor(2) as threads,
     ):
         # The checksums are computed while the file is written, and put in their places afterwards.
-        sums = thread.submit(lambda: "".join(map(checksum, parts)))
-        _write(f, [memoryview(header), *(part.data for part in parts)])
+        sums = threads.submit(lambda: "".join(map(checksum, parts)))
+        _write(f, [memoryview(header), *(part.data for part in parts)], threads)
         f.seek(0)
-        _write(f, [memoryview(_with_checksums(header, sums.result()))])
+        _write(f, [memoryview(_with_checksums(header, sums.result()))], threads)
 
 
 # Where the system cannot write many at once, they go one by one.
 _writev = getattr(os, "writev", lambda fd, parts: os.write(fd, parts[0]))
 
 
-def _write(f: io.FileIO, parts: list[memoryview]) -> None:
-    # Many at once: the system takes large pieces much faster than small ones.
-    first = 0
-    while first < len(parts):
-        done = _writev(f.fileno(), parts[first : first + _AT_ONCE])
-        while first < len(parts) and done >= parts[first].nbytes:
-            done -= parts[first].nbytes
-            first += 1
+def _write(f: io.FileIO, parts: list[memoryview], threads: concurrent.futures.Executor) -> None:
+    """Write all of some parts, and begin to bring them to the disk meanwhile."""
+    syncing, unsynced = None, 0
+    for pieces in _batches(parts):
+        unsynced += _write_pieces(f, pieces)
+        if unsynced >= _AT_ONCE and (syncing is None or syncing.done()):
+            if syncing is not None:
+                syncing.result()
+            syncing, unsynced = threads.submit(os.fsync, f.fileno()), 0
+    if syncing is not None:
+        syncing.result()
+
+
+def _batches(parts: list[memoryview]) -> Iterator[list[memoryview]]:
+    # Many small ones at once: the system takes large pieces much faster.
+    batch, size = [], 0
+    for part in parts:
+        for start in range(0, part.nbytes, _AT_ONCE):
+            batch.append(part[start : start + _AT_ONCE])
+            size += batch[-1].nbytes
+            if size >= _AT_ONCE or len(batch) == _MOST_AT_ONCE:
+                yield batch
+                batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _write_pieces(f: io.FileIO, pieces: list[memoryview]) -> int:
+    size = sum(piece.nbytes for piece in pieces)
+    while pieces:
+        done = _writev(f.fileno(), pieces)
+        while pieces and done >= pieces[0].nbytes:
+            done -= pieces.pop(0).nbytes
         if done:
-            parts[first] = parts[first][done:]
+            pieces[0] = pieces[0][done:]
+    return size
 
 
 def _header(entries: dict[str, Any], info: dict[str, Any]) -> bytes:
