@@ -27,6 +27,9 @@ NARROW = 8
 # These compile a program for each sample.
 COMPILATIONS = 5
 
+# States that a loop keeps.
+FEW, MANY = 500, 20_000
+
 Loss = Callable[[jax.Array, jax.Array], jax.Array]
 
 
@@ -191,7 +194,32 @@ def _against_by_hand(name: str, budget: str, clock: Callable[[str], Clock], repe
     )
 
 
+def _keeping(states: int) -> Clock:
+    loop = library(ECLIPTIC).filter_while_loop
+
+    def loss(y: jax.Array) -> jax.Array:
+        # More than there is room for.
+        most = 2 * MANY
+        step = lambda carry: (carry[0] + 1, jnp.sin(carry[1]))  # noqa: E731
+        init = (jnp.zeros((), jnp.int32), y)
+        return loop(
+            lambda carry: carry[0] < most, step, init, kind="checkpointed", base=1,
+            checkpoints=states,
+        )[1]  # fmt: skip
+
+    gradient, y = jax.jit(jax.grad(loss)), jnp.array(0.5)
+    return Timed(lambda: jax.block_until_ready(gradient(y)))
+
+
 ROWS = (
+    Row(
+        "gradient of a while that keeps many states",
+        budget="loops.many-states",
+        subject=partial(_keeping, MANY),
+        reference=partial(_keeping, FEW),
+        against="the same, of which few fit",
+        repeats=30,
+    ),
     _against_by_hand("filter_scan over a model, call", "loops.scan-call", _call_of_loop, 60),
     _against_by_hand("filter_scan over a model, trace", "loops.scan-trace", _trace_of_loop, 40),
     *(_row(kind, measure) for measure in MEASURES for kind in KINDS),

@@ -343,3 +343,13 @@ def test_memory_does_not_grow_with_the_number_of_steps():
     row = 4000
     assert memory(dict(kind="checkpointed", max_steps=900)) < 80 * row
     assert memory(dict(kind="checkpointed", checkpoints=5)) < 20 * row
+
+
+@SOME
+def test_what_the_result_does_not_depend_on_is_not_gone_through_backwards(kind):
+    # The root has an infinite derivative at zero: times a cotangent of zero, that is NaN.
+    def run(x, y):
+        body = lambda state: (state[0] + 1, 2.0 * state[1], jnp.sqrt(state[2]) + 0.0 * state[1])
+        return loop(lambda state: state[0] < 3, body, (jnp.int32(0), x, y), kind)[1] ** 2
+
+    assert jax.grad(run, (0, 1))(jnp.float32(1.5), jnp.float32(0)) == (192, 0)

@@ -60,13 +60,16 @@ class Loop:
 
     def perturbed(
         self, consts: Arrays, state: Arrays, tangents: set[int]
-    ) -> tuple[list[int], list[int]]:
+    ) -> tuple[list[int], list[int], list[set[int]]]:
         """Which constants and which parts of the state have a derivative.
 
         Args:
             consts: the constants.
             state: the state.
             tangents: positions of those with a derivative at the start, constants first.
+
+        Returns:
+            The positions of these, and for each part of the state, which parts it depends on.
         """
         split = len(consts)
         smooth = {i for i in tangents if is_smooth(jax.typeof([*consts, *state][i]))}
@@ -75,7 +78,8 @@ class Loop:
         of_consts = {i - split for i in smooth if i < split}
         start = {i - split for i in smooth if i >= split}
         reached = spread(start, of_state, of_consts)
-        return sorted(i + split for i in of_consts), sorted(reached)
+        of_state = [{i for i in positions if i >= 0} for positions in of_state]
+        return sorted(i + split for i in of_consts), sorted(reached), of_state
 
     def with_tangents(self, consts: list[int], state: list[int], n: tuple[int, int]) -> "Loop":
         """The loop that carries tangents along.

@@ -16,7 +16,7 @@ of any order come about, in any order of forward and reverse mode.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -25,6 +25,7 @@ from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure
 
 from ecliptic import _jax
 from ecliptic._jax._define import define, no_tangent
+from ecliptic.control._loops._dependence import spread
 from ecliptic.control._loops._loop import Arrays, Axis, Loop
 from ecliptic.control._loops._pullback import Pullback, pullback
 from ecliptic.control._loops._schedule import Plan, Slots
@@ -62,7 +63,7 @@ def _loop_jvp(
 ) -> tuple[Arrays, Arrays]:
     consts, init = list(primals[:split]), list(primals[split:])
     nonzero = {i for i, t in enumerate(tangents) if type(t) is not _jax.Zero}
-    pc, ps = loop.perturbed(consts, init, nonzero)
+    pc, ps, depends = loop.perturbed(consts, init, nonzero)
     if not ps:
         out = bind(loop, consts, init)
         return out, [no_tangent(x) for x in out]
@@ -75,7 +76,8 @@ def _loop_jvp(
         [_jax.instantiate_zeros(tangents[i]) for i in pc],
         [_jax.instantiate_zeros(tangents[i + split]) for i in ps],
     )
-    some = _tangent(loop, (tuple(pc), tuple(ps)), cut, (consts, init, held, saved), linear)
+    known = (consts, init, held, saved)
+    some = _tangent(loop, (tuple(pc), tuple(ps)), depends, cut, known, linear)
     out = [no_tangent(x) for x in last]
     for i, tangent in zip(ps, some, strict=True):
         out[i] = tangent
@@ -89,7 +91,7 @@ def _save(loop: Loop, cut: Plan, consts: Arrays, init: Arrays) -> tuple[Arrays, 
 
 
 def _save_tree(cut: Plan, loop: Loop, n: int) -> Any:
-    slots: Any = None if cut.covers else Slots(0, 0, 0)  # pyright: ignore
+    slots: Any = None if cut.covers else Slots(*[0] * 7)  # pyright: ignore
     states: list[Any] = [0] * loop.buffers.count(False)
     return tree_structure(([0] * n, Saved(0, states, slots)))  # pyright: ignore
 
@@ -119,38 +121,47 @@ def _save_primitive() -> Any:
 def _tangent(
     loop: Loop,
     perturbed: tuple[tuple[int, ...], tuple[int, ...]],
+    depends: list[set[int]],
     cut: Plan,
     known: tuple[Arrays, Arrays, Arrays, Saved],
     linear: tuple[Arrays, Arrays],
 ) -> Arrays:
     flat, tree = tree_flatten((known, linear))
-    return _tangent_primitive().bind(*flat, loop=loop, perturbed=perturbed, cut=cut, tree=tree)
+    return _tangent_primitive().bind(
+        *flat, loop=loop, perturbed=perturbed, depends=tuple(map(frozenset, depends)), cut=cut,
+        tree=tree,
+    )  # fmt: skip
 
 
 @functools.cache
 def _tangent_primitive() -> Any:
     primitive = _primitive("checkpointed_loop_tangent")
 
-    def run(*args: Any, loop: Loop, perturbed: Any, cut: Plan, tree: Any) -> Arrays:
+    def run(*args: Any, loop: Loop, perturbed: Any, tree: Any, **_: Any) -> Arrays:
         (consts, init, _, _), (some_c, some_s) = tree.unflatten(args)
         pc, ps = perturbed
         n = (len(consts), len(init))
         both = loop.with_tangents(list(pc), list(ps), n)
         return bind(both, consts + some_c, init + some_s)[len(init) :]
 
-    def abstract(*args: Any, loop: Loop, perturbed: Any, cut: Plan, tree: Any) -> Arrays:
+    def abstract(*args: Any, tree: Any, **_: Any) -> Arrays:
         return tree.unflatten(args)[1][1]
 
     def transpose(
-        cts: Any, *args: Any, loop: Loop, perturbed: Any, cut: Plan, tree: Any
+        cts: Any, *args: Any, loop: Loop, perturbed: Any, depends: Any, cut: Plan, tree: Any
     ) -> Sequence[Any]:
         (consts, init, held, saved), linear = tree.unflatten(args)
-        cts = [_jax.instantiate_zeros(ct) for ct in cts]
-        pieces = pullback(loop, perturbed, consts, init)
-        of_consts, of_state = _sweep(pieces, cut, (consts, held, saved, cts), perturbed[0])
+        pc, ps = perturbed
+        swept = _reached_backwards(ps, cts, depends)
+        cts = [_jax.instantiate_zeros(ct) for i, ct in zip(ps, cts, strict=True) if i in swept]
+        pieces = pullback(loop, (pc, swept), consts, init)
+        of_consts, of_state = _sweep(pieces, cut, (consts, held, saved, cts), pc)
+        found = dict(zip(swept, of_state, strict=True))
         out = [
             ct if _jax.is_undefined_primal(x) else None
-            for x, ct in zip([*linear[0], *linear[1]], [*of_consts, *of_state], strict=True)
+            for x, ct in zip(
+                [*linear[0], *linear[1]], [*of_consts, *map(found.get, ps)], strict=True
+            )
         ]
         return [*([None] * (len(args) - len(out))), *out]
 
@@ -162,6 +173,24 @@ def _tangent_primitive() -> Any:
         primitive, run, abstract, jvp=_by_jvp_of(run), transpose=transpose, batch=batch
     )  # fmt: skip
     return primitive
+
+
+def _reached_backwards(
+    ps: Sequence[int], cts: Sequence[Any], depends: Sequence[Iterable[int]]
+) -> list[int]:
+    """The parts of the state that have a cotangent in some step, of those that have a tangent.
+
+    Args:
+        ps: the parts with a tangent.
+        cts: their cotangents after the last step.
+        depends: for each part of the state, which parts it depends on.
+    """
+    start = {i for i, ct in zip(ps, cts, strict=True) if type(ct) is not _jax.Zero}
+    feeds: list[set[int]] = [set() for _ in depends]
+    for i, on in enumerate(depends):
+        for position in on:
+            feeds[position].add(i)
+    return sorted(spread(start, feeds, set()).intersection(ps))
 
 
 def _sweep(

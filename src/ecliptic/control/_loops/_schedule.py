@@ -117,21 +117,34 @@ def evaluations(segments: int, slots: int) -> int:
 class Slots(NamedTuple):
     """What is known of each slot while the loop runs forward.
 
+    In one step an array is read after it was written, and not before: XLA would copy it.
+
     Args:
-        position: the segment at whose start the state was taken; -1 for a free slot.
+        position: the segment at whose start the state was taken; -1 for a free slot. The last entry
+            is for what is not kept.
         level: how important the state is.
-        spare: whether a later state is more important, so that this one may go.
+        spare: slots whose state may go, as a later one is more important; the earliest state first.
+        first: where in `spare` those begin that have not gone yet.
+        last: where they end.
+        next: the one of them that is to go next.
+        latest: the slot, the position and the level of the latest state.
     """
 
-    position: Int[Array, " slots"]
-    level: Int[Array, " slots"]
-    spare: Bool[Array, " slots"]
+    position: Int[Array, " slots+1"]
+    level: Int[Array, " slots+1"]
+    spare: Int[Array, " slots"]
+    first: Int[Array, ""]
+    last: Int[Array, ""]
+    next: Int[Array, ""]
+    latest: Int[Array, "3"]
 
 
 def no_slots(count: int) -> Slots:
     """All slots free."""
-    free = jnp.full(count, -1, jnp.int32)
-    return Slots(free, jnp.zeros(count, jnp.int32), jnp.zeros(count, bool))
+    zero = jnp.zeros((), jnp.int32)
+    free, levels = jnp.full(count + 1, -1, jnp.int32), jnp.zeros(count + 1, jnp.int32)
+    latest = jnp.array([0, -1, 0], jnp.int32)
+    return Slots(free, levels, jnp.zeros(count, jnp.int32), zero, zero, zero, latest)
 
 
 def place(slots: Slots, position: Int[Array, ""]) -> tuple[Int[Array, ""], Slots]:
@@ -140,33 +153,99 @@ def place(slots: Slots, position: Int[Array, ""]) -> tuple[Int[Array, ""], Slots
     Returns:
         The slot, and what is known of the slots from now on.
     """
-    count = slots.position.shape[0]
-    number = jnp.arange(count, dtype=jnp.int32)
-    previous = jnp.argmax(slots.position).astype(jnp.int32)
+    count = slots.spare.shape[0]
+    previous, before, level = slots.latest
     # While no segment runs more than twice, the spare states go in order, and before a state
     # becomes more important than the one before, one is passed over.
-    twice = position < min(math.comb(count + 2, 2), _LARGEST)
-    earliest = jnp.argmin(jnp.where(slots.spare, slots.position, _LARGEST))
+    end = min(math.comb(count + 2, 2), _LARGEST)
+    twice = position < end
+    fresh, replaces = position < count, slots.first < slots.last
+    passed = ~fresh & ~replaces & twice & ((before == position - 1) | (level > 0))
+    raised = ~fresh & ~replaces & ~passed
+    slot = jnp.where(fresh, position, jnp.where(replaces, slots.next, previous))
+    # A single slot holds the start for ever.
+    slot = jnp.where(passed | ((slot == 0) & (position > 0)), count, slot).astype(jnp.int32)
+    level = jnp.where(raised, level + 1, 0)
+    level = jnp.where(position == 0, _NEVER_SPARE, level).astype(jnp.int32)
+    goes, kept = ~fresh & replaces, slot < count
+    first = slots.first + (goes & twice).astype(jnp.int32)
+    last = slots.last - (goes & ~twice).astype(jnp.int32)
+    positions = with_entry(slots.position, slot, jnp.where(kept, position, -1))
+    levels = with_entry(slots.level, slot, level)
+    # A loop of at most one step, as a branch would copy the arrays.
+    _, spare, first, last = jax.lax.while_loop(
+        lambda queue: queue[0],
+        lambda _: (jnp.zeros((), bool), *_superseded(positions, levels, level)),
+        (raised, slots.spare, first, last),
+    )
     # Later it is the latest: the gap that it leaves is passed early on the way back, when hardly
     # any slot is free.
-    latest = jnp.argmax(jnp.where(slots.spare, slots.position, -1))
-    spare = jnp.where(twice, earliest, latest).astype(jnp.int32)
-    fresh, replaces = position < count, jnp.any(slots.spare)
-    adjacent = slots.position[previous] == position - 1
-    passed = ~fresh & ~replaces & twice & (adjacent | (slots.level[previous] > 0))
-    raised = ~fresh & ~replaces & ~passed
-    slot = jnp.where(fresh, position, jnp.where(replaces, spare, previous))
-    # A single slot holds the start for ever.
-    slot = jnp.where(passed | ((slot == 0) & (position > 0)), count, slot)
-    level = jnp.where(raised, slots.level[previous] + 1, 0)
-    level = jnp.where(position == 0, _NEVER_SPARE, level).astype(jnp.int32)
-    here = number == slot
-    superseded = (slots.position >= 0) & (slots.level < level) & (position > 0)
-    return slot, Slots(
-        jnp.where(here, position, slots.position),
-        jnp.where(here, level, slots.level),
-        (slots.spare | superseded) & ~here,
-    )
+    following = entry(spare, jnp.where(position + 1 < end, first, last - 1))
+    latest = jnp.where(kept, jnp.stack([slot, position, level]), slots.latest)
+    return slot, Slots(positions, levels, spare, first, last, following, latest)
+
+
+def _superseded(positions: Array, levels: Array, level: Array) -> tuple[Array, Array, Array]:
+    """The slots of states that are less important than the latest, with both ends."""
+    some = (positions >= 0) & (levels < level)
+    order = jnp.argsort(jnp.where(some, positions, _LARGEST)).astype(jnp.int32)
+    return order[:-1], jnp.zeros((), jnp.int32), jnp.sum(some, dtype=jnp.int32)
+
+
+class Taken(NamedTuple):
+    """What is known of each slot on the way back.
+
+    Args:
+        position: the segment at whose start the state was taken. The last entry is for what is not
+            kept.
+        order: all slots: first those that hold a state, in the order of the states.
+        number: how many these are.
+    """
+
+    position: Int[Array, " slots+1"]
+    order: Int[Array, " slots"]
+    number: Int[Array, ""]
+
+    @classmethod
+    def of(cls, slots: Slots) -> "Taken":
+        """The slots as they are at the end of the way forward."""
+        free = slots.position[:-1] < 0
+        order = jnp.argsort(jnp.where(free, _LARGEST, slots.position[:-1])).astype(jnp.int32)
+        return cls(slots.position, order, jnp.sum(~free, dtype=jnp.int32))
+
+    @property
+    def free(self) -> Int[Array, ""]:
+        """How many slots are free."""
+        return self.order.shape[0] - self.number
+
+    def latest(self) -> tuple[Int[Array, ""], Int[Array, ""]]:
+        """The slot and the position of the latest state."""
+        slot = entry(self.order, self.number - 1)
+        return slot, entry(self.position, slot)
+
+    def taken(self, position: Array, keep: Bool[Array, ""]) -> tuple[Int[Array, ""], "Taken"]:
+        """Takes a free slot for a later state, if that is kept.
+
+        Returns:
+            The slot, or the number after the last, and what is known of the slots from now on.
+        """
+        slot = jnp.where(keep, entry(self.order, self.number), self.order.shape[0])
+        positions = with_entry(self.position, slot, position)
+        return slot, Taken(positions, self.order, self.number + keep.astype(jnp.int32))
+
+    def freed(self, position: Array) -> "Taken":
+        """Gives the slot free of the latest state, if that is at this position."""
+        return self._replace(number=self.number - (self.latest()[1] >= position).astype(jnp.int32))
+
+
+def entry(array: Array, i: Array) -> Array:
+    """A number in an array; the nearest one if there is none at this place."""
+    return jax.lax.dynamic_index_in_dim(array, i, keepdims=False)
+
+
+def with_entry(array: Array, i: Array, value: Array) -> Array:
+    """The array with a number put in."""
+    return jax.lax.dynamic_update_index_in_dim(array, value.astype(array.dtype), i, 0)
 
 
 def offset(segments: Int[Array, ""], slots: Int[Array, ""]) -> Int[Array, ""]:

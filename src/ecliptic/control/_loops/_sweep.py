@@ -11,7 +11,7 @@ from jaxtyping import Array, Int
 from ecliptic.control._loops._buffer import led_through
 from ecliptic.control._loops._loop import Arrays, Loop, close
 from ecliptic.control._loops._pullback import Pullback
-from ecliptic.control._loops._schedule import Plan, Slots, no_slots, offset, place, plan
+from ecliptic.control._loops._schedule import Plan, Slots, Taken, no_slots, offset, place, plan
 
 Bind = Callable[[Loop, Arrays, Arrays], Arrays]
 
@@ -138,7 +138,7 @@ def sweep(
     consts, held, saved, cts = operands
     back = _Back(bind, pieces, cut, consts, held, saved.taken)
     totals = [jnp.zeros(x.shape, x.dtype) for x in example]
-    if cut.covers:
+    if saved.slots is None:
         _, totals, cts = repeat(
             bind,
             lambda carry: carry[0] > 0,
@@ -151,7 +151,7 @@ def sweep(
         bind,
         lambda carry: carry[0] > 0,
         back.sparse,
-        (back.segments, saved.states, saved.slots, totals, cts),
+        (back.segments, saved.states, Taken.of(saved.slots), totals, cts),
         most=None,
     )
     return totals, cts
@@ -178,20 +178,17 @@ class _Back:
     def sparse(self, carry: Any, active: Any) -> Any:
         """Back through the last segment that is left, if its state may have to be found."""
         left, states, slots, totals, cts = carry
-        latest = jnp.argmax(slots.position)
-        at, state = slots.position[latest], [_get(s, latest) for s in states]
+        latest, at = slots.latest()
+        state = [_get(s, latest) for s in states]
 
         def advance(carry: Any, active: Any) -> Any:
             at, state, states, slots = carry
-            free = jnp.sum(slots.position < 0, dtype=jnp.int32)
-            ahead = offset(left - at, free + 1)
+            ahead = offset(left - at, slots.free + 1)
             state = self._advance(at * self._cut.stride, ahead * self._cut.stride, state, active)
             at = at + ahead
-            keep = active & (free > 0)
-            slot = jnp.where(keep, jnp.argmin(slots.position), self._cut.slots).astype(jnp.int32)
+            slot, slots = slots.taken(at, active & (slots.free > 0))
             states = [_put(s, x, slot) for s, x in zip(states, state, strict=True)]
-            here = jnp.arange(self._cut.slots, dtype=jnp.int32) == slot
-            return at, state, states, slots._replace(position=jnp.where(here, at, slots.position))
+            return at, state, states, slots
 
         _, state, states, slots = repeat(
             self._bind,
@@ -201,9 +198,7 @@ class _Back:
             most=None,
         )
         totals, cts = self._segment(left - 1, state, totals, cts, active)
-        done = slots.position >= left - 1
-        slots = slots._replace(position=jnp.where(done, -1, slots.position))
-        return left - 1, states, slots, totals, cts
+        return left - 1, states, slots.freed(left - 1), totals, cts
 
     def _taken(self, step: Any, active: Any) -> Any:
         return (step < self._count) & active
