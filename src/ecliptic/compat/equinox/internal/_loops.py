@@ -6,6 +6,7 @@ from typing import Any, Literal
 import jax
 from jaxtyping import PyTree
 
+from ecliptic.compat.equinox.internal._observed import observed
 from ecliptic.control import filter_scan, filter_while_loop
 from ecliptic.errors import ArgumentError
 
@@ -41,8 +42,11 @@ def while_loop(
         options.update(checkpoints=checkpoints, base=1)
     if kind == "bounded":
         options["base"] = base
-    return filter_while_loop(
-        cond_fun, body_fun, init_val, max_steps=max_steps, buffers=buffers, kind=kind, **options
+    options.update(max_steps=max_steps, buffers=buffers, kind=kind)
+    if kind != "checkpointed" or buffers is not None:
+        return filter_while_loop(cond_fun, body_fun, init_val, **options)
+    return observed(
+        lambda body, init: filter_while_loop(cond_fun, body, init, **options), body_fun, init_val
     )
 
 
