@@ -50,18 +50,31 @@ EclipticWarning               (UserWarning) a probable mistake that still has a 
 ```
 
 Each class that has a built-in counterpart derives from it too, so `except ValueError` works as
-it does elsewhere in the field. This module imports nothing of Ecliptic.
+it does elsewhere in the field. Each exception has a note, shown under the message in a traceback:
+it names the page of the family in the documentation. This module imports nothing of Ecliptic.
 """
 
 import dataclasses
+from typing import Any, ClassVar, Self
 
 
 class EclipticError(Exception):
     """Base class of all exceptions of Ecliptic."""
 
+    # The page of the family, in the folder `errors` of the documentation.
+    _page: ClassVar[str] = "index"
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Adds the note, which leaves `str(error)` as it is."""
+        error = super().__new__(cls, *args, **kwargs)
+        error.add_note(f"See errors/{cls._page} in Ecliptic's documentation.")
+        return error
+
 
 class TreeError(EclipticError):
     """A PyTree is not what the function was told."""
+
+    _page = "trees"
 
 
 class StructureError(TreeError, ValueError):
@@ -86,6 +99,8 @@ class PathError(TreeError, ValueError):
 
 class ModuleError(EclipticError):
     """A Module class or instance breaks the rules of Modules."""
+
+    _page = "modules"
 
 
 class DefinitionError(ModuleError, TypeError):
@@ -115,6 +130,8 @@ class FrozenError(ModuleError, dataclasses.FrozenInstanceError):
 class TransformError(EclipticError):
     """A filtered transformation got something that it cannot use."""
 
+    _page = "transformations"
+
 
 class ArgumentError(TransformError, ValueError):
     """An argument or option of a transformation has a wrong value."""
@@ -135,6 +152,8 @@ class StaticError(TransformError, TypeError):
 class BarrierError(EclipticError):
     """A value met a transformation that the author of the function rules out."""
 
+    _page = "transformations"
+
 
 class NonTraceableError(BarrierError, RuntimeError):
     """A value that must not be transformed at all was."""
@@ -151,6 +170,8 @@ class NonBatchableError(BarrierError, ValueError):
 class ControlError(EclipticError):
     """A loop or a branch got something that it cannot use."""
 
+    _page = "loops-and-branches"
+
 
 class CarryError(ControlError, TypeError):
     """A step of a loop, or a branch, changed what has to stay as it is."""
@@ -159,6 +180,8 @@ class CarryError(ControlError, TypeError):
 class RuntimeCheckError(EclipticError, RuntimeError):
     """An `error_if` in a program found what it looks for."""
 
+    _page = "runtime-checks"
+
 
 class TracetimeCheckError(RuntimeCheckError):
     """An `error_if` will always fail, which is known before the program runs."""
@@ -166,6 +189,8 @@ class TracetimeCheckError(RuntimeCheckError):
 
 class StateError(EclipticError):
     """A state of a model, or what is put into it, cannot be used."""
+
+    _page = "layers-and-states"
 
 
 class OldStateError(StateError, ValueError):
@@ -185,6 +210,8 @@ class StateKeyError(StateError, KeyError):
 
 class LayerError(EclipticError):
     """A layer got an input that it cannot use."""
+
+    _page = "layers-and-states"
 
 
 class ShapeError(LayerError, ValueError):
@@ -206,6 +233,8 @@ class MissingKeyError(LayerError, RuntimeError):
 class EnumerationError(EclipticError, ValueError):
     """Items of different enumerations were mixed, or others than items were used as such."""
 
+    _page = "transformations"
+
 
 class SerialisationError(EclipticError, RuntimeError):
     """A tree cannot be written, or a file cannot be read as what its skeleton says.
@@ -214,6 +243,7 @@ class SerialisationError(EclipticError, RuntimeError):
         key_path: the path of the leaf, as `jax.tree_util` has paths; None if it is about no leaf.
     """
 
+    _page = "serialisation"
     key_path: tuple[object, ...] | None = None
 
 
@@ -234,13 +264,19 @@ class MismatchError(SerialisationError):
 class DebugError(EclipticError, RuntimeError):
     """A tool of `ecliptic.debug` stops the program, or is used where it cannot work."""
 
+    _page = "layers-and-states"
+
 
 class InstallError(EclipticError, RuntimeError):
     """Ecliptic cannot stand in for another library any more."""
 
+    _page = "layers-and-states"
+
 
 class MissingPackageError(EclipticError, ImportError):
     """An optional package is needed, and it is not installed."""
+
+    _page = "layers-and-states"
 
 
 class EclipticWarning(UserWarning):

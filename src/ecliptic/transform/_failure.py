@@ -121,7 +121,9 @@ def _raise_in_program(error: RuntimeCheckError) -> None:
         while len(_kept) > _MAX_KEPT:
             _kept.popitem(last=False)
     tell_failure()
-    raise type(error)(f"{error}\n[runtime check {number}]")
+    # A text is all that XLA takes of an error: what is noted has to be a part of it.
+    text = "\n".join([str(error), *error.__notes__])
+    raise type(error)(f"{text}\n[runtime check {number}]")
 
 
 def failure_of(error: BaseException) -> RuntimeCheckError | None:

@@ -100,7 +100,7 @@ def test_a_batch_is_refused_with_advice(getkey, use_bias):
 
 
 def test_a_vector_of_wrong_length_is_refused(getkey):
-    with pytest.raises(ShapeError, match=r"in_features=3 .* got x of shape \(4,\)\.$"):
+    with pytest.raises(ShapeError, match=r"(?m)in_features=3 .* got x of shape \(4,\)\.$"):
         nn.Linear(3, 2, key=getkey())(jnp.ones(4))
 
 

@@ -188,7 +188,10 @@ def test_an_axis_without_elements_stays_so():
         (lambda: nn.MaxPool2d(0), "`MaxPool2d` got kernel_size=0"),
         (lambda: nn.AvgPool2d((2,)), r"`AvgPool2d` got kernel_size=\(2,\)"),
         (lambda: nn.AvgPool2d(2, stride=0), "stride=0, but it is an integer of at least 1"),
-        (lambda: nn.MaxPool1d(2, padding="SAME"), r"padding='SAME', .* padding=\(\(1, 2\),\)\.$"),
+        (
+            lambda: nn.MaxPool1d(2, padding="SAME"),
+            r"(?m)padding='SAME', .* padding=\(\(1, 2\),\)\.$",
+        ),
         (lambda: nn.MaxPool1d(2, padding=-1), "padding=-1, but a padding is a non-negative"),
         (lambda: nn.Pool(0, lax.add, 0, 2), "`Pool` got num_spatial_dims=0"),
         (lambda: nn.AdaptiveAvgPool2d(0), "`AdaptiveAvgPool2d` got target_shape=0"),

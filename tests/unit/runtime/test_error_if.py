@@ -160,8 +160,9 @@ def test_the_error_says_where_the_check_stands():
 def test_under_a_plain_jit_the_text_is_in_the_error_of_jax():
     run = jax.jit(total)
     run(GOOD)
-    with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match="not positive"):
+    with pytest.raises((jax.errors.JaxRuntimeError, ValueError), match="not positive") as info:
         run(BAD).block_until_ready()
+    assert "See errors/runtime-checks in" in str(info.value)
     run(GOOD)
 
 
