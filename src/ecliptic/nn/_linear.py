@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.module import Module, field
+from ecliptic.nn._affine import affine
 from ecliptic.nn._check import check_size
 from ecliptic.nn._random import default_dtype, uniform_pair
 from ecliptic.nn._shapes import check_vector
@@ -86,9 +87,7 @@ class Linear(Module):
         check_vector(x, self.in_features, "in_features", "Linear")
         if self.in_features == "scalar":
             x = jnp.broadcast_to(x, (1,))
-        y = self.weight @ x
-        if self.bias is not None:
-            y = y + self.bias
+        y = affine(self.weight, x, self.bias)
         if self.out_features == "scalar":
             y = jnp.squeeze(y)
         return y

@@ -11,6 +11,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
 from ecliptic.module import Module, field
+from ecliptic.nn._affine import affine, plus, product
 from ecliptic.nn._check import check_size
 from ecliptic.nn._random import default_dtype, uniform
 from ecliptic.nn._shapes import check_shape
@@ -104,19 +105,18 @@ class GRUCell(Module):
         """
         _check_input(self, input)
         _check_hidden(self, hidden, "hidden")
-        from_input = self.weight_ih @ input
-        if self.bias is not None:
-            from_input = from_input + self.bias
         from_input, from_hidden, hidden, bias_n = _of_one_dtype(
-            from_input, self.weight_hh @ hidden, hidden, self.bias_n
+            affine(self.weight_ih, input, self.bias),
+            product(self.weight_hh, hidden),
+            hidden,
+            self.bias_n,
         )
-        thirds = (self.hidden_size,) * 3
-        reset_x, update_x, new_x = lax.split(from_input, thirds)
-        reset_h, update_h, new_h = lax.split(from_hidden, thirds)
+        size = self.hidden_size
+        gates_x, new_x = lax.split(from_input, (2 * size, size))
+        gates_h, new_h = lax.split(from_hidden, (2 * size, size))
+        reset, update = lax.split(lax.logistic(lax.add(gates_x, gates_h)), (size, size))
         if bias_n is not None:
             new_h = lax.add(new_h, bias_n)
-        reset = lax.logistic(lax.add(reset_x, reset_h))
-        update = lax.logistic(lax.add(update_x, update_h))
         new = lax.tanh(lax.add(new_x, lax.mul(reset, new_h)))
         return lax.add(new, lax.mul(update, lax.sub(hidden, new)))
 
@@ -217,9 +217,9 @@ class LSTMCell(Module):
             ) from None
         _check_hidden(self, h, "hidden[0]")
         _check_hidden(self, c, "hidden[1]")
-        rows = self.weight_ih @ input + self.weight_hh @ h
+        rows = plus(product(self.weight_ih, input), product(self.weight_hh, h))
         if self.bias is not None:
-            rows = rows + self.bias
+            rows = plus(rows, self.bias)
         rows, c = _of_one_dtype(rows, c)
         into, forget, candidate, out = lax.split(rows, (self.hidden_size,) * 4)
         kept = lax.mul(lax.logistic(forget), c)
@@ -241,10 +241,11 @@ def _draw(
 
 def _of_one_dtype(*arrays: Any) -> tuple[Any, ...]:
     """Arrays as JAX's rules promote them, or refuse to; `None` stays."""
-    given = [jnp.asarray(x) for x in arrays if x is not None]
-    dtype = given[0].dtype
-    if any([x.dtype != dtype for x in given]):
-        dtype = jnp.result_type(*given)
+    if all([x is None or isinstance(x, jax.Array) for x in arrays]):
+        dtypes = {x.dtype for x in arrays if x is not None}
+        if len(dtypes) == 1:
+            return arrays
+    dtype = jnp.result_type(*[jnp.asarray(x) for x in arrays if x is not None])
     return tuple([None if x is None else jnp.asarray(x, dtype) for x in arrays])
 
 

@@ -58,12 +58,16 @@ def _highest(dtype: np.dtype[Any]) -> Any:
     return jnp.iinfo(dtype).max if jnp.issubdtype(dtype, jnp.integer) else np.inf
 
 
+def _or_nan(condition: Array, x: Array) -> Array:
+    return lax.bitwise_or(condition, lax.ne(x, x))
+
+
 def _larger(first: Array, second: Array) -> Array:
-    return lax.select((second > first) | (second != second), second, first)
+    return lax.select(_or_nan(lax.gt(second, first), second), second, first)
 
 
 def _smaller(first: Array, second: Array) -> Array:
-    return lax.select((second < first) | (second != second), second, first)
+    return lax.select(_or_nan(lax.lt(second, first), second), second, first)
 
 
 _KNOWN = (
