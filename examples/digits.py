@@ -4,10 +4,12 @@ The data are the 1,797 digits of 8 × 8 pixels that scikit-learn ships. Run it w
 
     python examples/digits.py [FOLDER]
 
-which leaves `digits.eqx` (the model) and `loss.png` (its training) in FOLDER, by default
-`demo_output/`. With SMOKE=1 in the environment it trains for a moment only.
+which leaves `digits.eqx` (the model) and `digits.png` (its training, and what it is not sure of) in
+FOLDER, by default the folder GALLERY_OUT or else `demo_output/`. With SMOKE=1 in the environment it
+trains for a moment only.
 """
 
+# %%
 import argparse
 import os
 from collections.abc import Iterator
@@ -26,16 +28,19 @@ from tqdm import trange
 import ecliptic as ec
 
 SMOKE = os.environ.get("SMOKE") == "1"
+OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
 EPOCHS = 2 if SMOKE else 60
 BATCH = 32
 NOISE = 0.1
 SEED = 0
 
+# %% [markdown]
+# ## The data
+#
+# They come as arrays of NumPy, and stay so: a compiled function takes these too.
 
-def make_model(key: PRNGKeyArray) -> ec.nn.MLP:
-    return ec.nn.MLP(in_size=64, out_size=10, width_size=256, depth=2, key=key)
 
-
+# %%
 def load_data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Pictures and labels for training, then those for the test: the same split every time."""
     digits = load_digits()
@@ -59,6 +64,17 @@ def batches(
         yield x[chosen] + noise, y[chosen]
 
 
+# %% [markdown]
+# ## The model
+#
+# A Module is a PyTree: what JAX does with a tree of arrays, it does with a model.
+
+
+# %%
+def make_model(key: PRNGKeyArray) -> ec.nn.MLP:
+    return ec.nn.MLP(in_size=64, out_size=10, width_size=256, depth=2, key=key)
+
+
 def mean_loss(
     model: ec.nn.MLP, x: Float[Array, "batch 64"], y: Int[Array, " batch"]
 ) -> Float[Array, ""]:
@@ -68,14 +84,18 @@ def mean_loss(
 
 
 @ec.filter_jit
-def predict(model: ec.nn.MLP, x: Float[Array, "batch 64"]) -> Int[Array, " batch"]:
-    return jnp.argmax(jax.vmap(model)(x), axis=1)
+def predict(model: ec.nn.MLP, x: Float[Array, "batch 64"]) -> Float[Array, "batch 10"]:
+    """How probable each digit is."""
+    return jax.nn.softmax(jax.vmap(model)(x))
 
 
-def accuracy(model: ec.nn.MLP, x: np.ndarray, y: np.ndarray) -> float:
-    return float(np.mean(np.asarray(predict(model, x)) == y))
+# %% [markdown]
+# ## Training
+#
+# A loop of Python, and one compiled function for a step of it. The optimiser is one of optax.
 
 
+# %%
 def train(model: ec.nn.MLP, x: np.ndarray, y: np.ndarray) -> tuple[ec.nn.MLP, list[float]]:
     """Train the model; return it with the mean loss of every epoch."""
     steps = EPOCHS * (len(x) // BATCH)
@@ -103,21 +123,35 @@ def train(model: ec.nn.MLP, x: np.ndarray, y: np.ndarray) -> tuple[ec.nn.MLP, li
     return model, history
 
 
-def draw(history: list[float], path: Path) -> None:
+# %%
+def draw(
+    history: list[float], x: np.ndarray, y: np.ndarray, probable: np.ndarray, path: Path
+) -> None:
     mpl.use("Agg")  # Draws to files, on machines without a screen too.
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    axes.semilogy(range(1, len(history) + 1), history)
-    axes.set(xlabel="epoch", ylabel="mean training loss", title="Handwritten digits")
-    axes.grid(alpha=0.3)
+    figure = plt.figure(figsize=(10, 4.4), layout="constrained")
+    left, right = figure.subfigures(1, 2)
+    axes = left.subplots()
+    axes.semilogy(range(1, len(history) + 1), history, color="tab:blue")
+    axes.set(xlabel="epoch", ylabel="mean training loss", title="Training")
+    axes.spines[["top", "right"]].set_visible(False)
+
+    right.suptitle("What it is not sure of (red: wrong)", fontsize="large")
+    unsure = np.argsort(probable.max(axis=1))[:15]
+    for axes, i in zip(right.subplots(3, 5).flat, unsure, strict=True):
+        guess = probable[i].argmax()
+        axes.imshow(x[i].reshape(8, 8), cmap="gray_r")
+        axes.axis("off")
+        colour = "black" if guess == y[i] else "tab:red"
+        axes.set_title(f"{guess}: {probable[i].max():.0%}", fontsize="medium", color=colour)
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a network on handwritten digits.")
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("demo_output"))
+    parser.add_argument("folder", nargs="?", type=Path, default=OUT)
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -125,16 +159,17 @@ def main() -> None:
     print(f"{len(x_train)} digits to train with, {len(x_test)} to test with")
     model_key, other_key = jax.random.split(jax.random.key(SEED))
     model, history = train(make_model(model_key), x_train, y_train)
-    print(f"test accuracy: {accuracy(model, x_test, y_test):.1%}")
+    probable = np.asarray(predict(model, x_test))
+    print(f"test accuracy: {np.mean(probable.argmax(axis=1) == y_test):.1%}")
 
-    draw(history, folder / "loss.png")
-    print(f"loss curve:    {folder / 'loss.png'}")
+    draw(history, x_test, y_test, probable, folder / "digits.png")
+    print(f"picture:       {folder / 'digits.png'}")
 
     # The file holds the arrays and no code: loading fills a model of the same structure.
     ec.tree_serialise_leaves(folder / "digits.eqx", model)
     print(f"model:         {folder / 'digits.eqx'}")
     loaded = ec.tree_deserialise_leaves(folder / "digits.eqx", make_model(other_key))
-    equal = np.array_equal(predict(loaded, x_test), predict(model, x_test))
+    equal = np.array_equal(predict(loaded, x_test), probable)
     print(f"the loaded model predicts the same: {'yes' if equal else 'no'}")
     if not equal:
         raise SystemExit(1)

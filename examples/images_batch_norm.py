@@ -6,13 +6,17 @@ evaluation reads the state and leaves it as it is. Run it with
 
     python examples/images_batch_norm.py
 
-With SMOKE=1 in the environment it trains for a moment only.
+which leaves `images_batch_norm.png` in the folder GALLERY_OUT, by default `demo_output/`. With
+SMOKE=1 in the environment it trains for a moment only.
 """
 
+# %%
 import os
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import matplotlib as mpl
 import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -22,6 +26,7 @@ from sklearn.model_selection import train_test_split
 import ecliptic as ec
 
 SMOKE = os.environ.get("SMOKE") == "1"
+OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
 EPOCHS = 3 if SMOKE else 30
 BATCH = 32
 SEED = 0
@@ -29,7 +34,13 @@ SEED = 0
 Pictures = Float[Array, "batch 1 8 8"]
 Labels = Int[Array, " batch"]
 
+# %% [markdown]
+# ## The model
+#
+# `Sequential` takes layers and functions; with names, they can be asked for by name.
 
+
+# %%
 def make_model(key: PRNGKeyArray) -> ec.nn.Sequential:
     keys = jax.random.split(key, 3)
     return ec.nn.Sequential(
@@ -47,6 +58,7 @@ def make_model(key: PRNGKeyArray) -> ec.nn.Sequential:
     )
 
 
+# %%
 def load_data() -> tuple[Pictures, Pictures, Labels, Labels]:
     """Pictures for training and for the test, then their labels: the same split every time."""
     digits = load_digits()
@@ -58,6 +70,14 @@ def load_data() -> tuple[Pictures, Pictures, Labels, Labels]:
     return pictures[0], pictures[1], labels[0], labels[1]
 
 
+# %% [markdown]
+# ## Model and state
+#
+# A call takes the state and returns the next one. Both pass through `filter_vmap` without an axis:
+# the statistics are those of the whole batch.
+
+
+# %%
 def apply(
     model: ec.nn.Sequential, state: ec.nn.State, x: Pictures
 ) -> tuple[Float[Array, "batch 10"], ec.nn.State]:
@@ -81,8 +101,22 @@ def accuracy(
     return jnp.mean(jnp.argmax(logits, axis=1) == y)
 
 
-def main() -> None:
-    x_train, x_test, y_train, y_test = load_data()
+# %% [markdown]
+# ## Training
+#
+# `make_with_state` calls the function that makes the model, and collects the first state of each
+# layer that has one.
+
+
+# %%
+def running_means(model: ec.nn.Sequential, state: ec.nn.State) -> Float[Array, " 16"]:
+    return state.get(model["first_norm"].batch_state_index)[0]
+
+
+def train(
+    x_train: Pictures, x_test: Pictures, y_train: Labels, y_test: Labels
+) -> tuple[ec.nn.Sequential, ec.nn.State, list[float], Float[Array, "steps 16"]]:
+    """A trained model with its state, the test accuracies, the running means after each step."""
     model_key, order_key = jax.random.split(jax.random.key(SEED))
     model, state = ec.nn.make_with_state(make_model)(model_key)
     per_epoch = len(x_train) // BATCH
@@ -95,21 +129,49 @@ def main() -> None:
         (loss, state), slope = gradient(model, state, x_train[batch], y_train[batch])
         parameters = ec.filter(model, ec.is_inexact_array)
         updates, opt_state = optimiser.update(slope, opt_state, parameters)
-        return (ec.apply_updates(model, updates), state, opt_state), loss
+        carry = ec.apply_updates(model, updates), state, opt_state
+        return carry, (loss, running_means(model, state))
 
     carry = model, state, opt_state
+    accuracies, means = [], []
     for epoch, key in enumerate(jax.random.split(order_key, EPOCHS)):
         order = jax.random.permutation(key, len(x_train))[: per_epoch * BATCH]
-        carry, losses = ec.filter_scan(step, carry, order.reshape(per_epoch, BATCH))
+        carry, (losses, seen) = ec.filter_scan(step, carry, order.reshape(per_epoch, BATCH))
+        model, state, _ = carry
+        accuracies.append(float(accuracy(model, state, x_test, y_test)))
+        means.append(seen)
         if epoch in (0, EPOCHS - 1) or epoch % 10 == 9:
-            model, state, _ = carry
-            correct = accuracy(model, state, x_test, y_test)
+            correct = accuracies[-1]
             print(f"epoch {epoch + 1}: loss {losses.mean():.4f}, test accuracy {correct:.1%}")
+    return model, state, accuracies, jnp.concatenate(means)
 
+
+# %%
+def draw(accuracies: list[float], means: np.ndarray, path: Path) -> None:
+    mpl.use("Agg")  # Draws to files, on machines without a screen too.
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    left.plot(range(1, len(accuracies) + 1), 100 * np.array(accuracies), color="tab:blue")
+    left.set(xlabel="epoch", ylabel="test accuracy in %", title="Reading digits, in inference mode")
+    right.plot(np.arange(1, len(means) + 1), means, linewidth=0.8)
+    right.set(xlabel="step", ylabel="running mean", title="The state: one line a channel")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def main() -> None:
+    model, state, accuracies, means = train(*load_data())
     flags = ec.nn.inference_flags(ec.nn.inference_mode(model))
     print(f"layers that know of inference: {len(flags)}")
-    means = state.get(model["first_norm"].batch_state_index)[0]
-    print(f"running means of the first BatchNorm: {np.asarray(means)[:3].round(3)}")
+    last = np.asarray(running_means(model, state))
+    print(f"running means of the first BatchNorm: {last[:3].round(3)}")
+
+    OUT.mkdir(parents=True, exist_ok=True)
+    draw(accuracies, np.asarray(means), OUT / "images_batch_norm.png")
+    print(f"picture: {OUT / 'images_batch_norm.png'}")
 
 
 if __name__ == "__main__":

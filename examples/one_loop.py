@@ -6,14 +6,19 @@ nothing but the next step. Run it with
 
     python examples/one_loop.py
 
-With SMOKE=1 in the environment it trains for a moment only.
+which leaves `one_loop.png` in the folder GALLERY_OUT, by default `demo_output/`. With SMOKE=1 in
+the environment it trains for a moment only.
 """
 
+# %%
 import os
 import time
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import matplotlib as mpl
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from sklearn.datasets import load_digits
@@ -22,6 +27,7 @@ from sklearn.model_selection import train_test_split
 import ecliptic as ec
 
 SMOKE = os.environ.get("SMOKE") == "1"
+OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
 EPOCHS = 3 if SMOKE else 100
 BATCH = 32
 SEED = 0
@@ -30,6 +36,7 @@ Pictures = Float[Array, "batch 64"]
 Labels = Int[Array, " batch"]
 
 
+# %%
 def load_data() -> tuple[Pictures, Pictures, Labels, Labels]:
     """Pictures for training and for the test, then their labels: the same split every time."""
     digits = load_digits()
@@ -49,6 +56,14 @@ def accuracy(model: ec.nn.MLP, x: Pictures, y: Labels) -> Float[Array, ""]:
     return jnp.mean(jnp.argmax(jax.vmap(model)(x), axis=1) == y)
 
 
+# %% [markdown]
+# ## The loop
+#
+# What a step needs from outside is one row of indices. `progress` shows a bar, which is drawn anew
+# for each hundredth of the work.
+
+
+# %%
 def train(
     model: ec.nn.MLP, x: Pictures, y: Labels, key: PRNGKeyArray
 ) -> tuple[ec.nn.MLP, Float[Array, " steps"]]:
@@ -75,6 +90,24 @@ def train(
     return model, losses
 
 
+# %%
+def draw(losses: np.ndarray, path: Path) -> None:
+    mpl.use("Agg")  # Draws to files, on machines without a screen too.
+    import matplotlib.pyplot as plt
+
+    per_epoch = losses.reshape(EPOCHS, -1)
+    steps = np.arange(1, losses.size + 1)
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    axes.semilogy(steps, losses, color="silver", linewidth=0.5, label="a step")
+    last = steps.reshape(per_epoch.shape)[:, -1]
+    axes.semilogy(last, per_epoch.mean(axis=1), color="tab:blue", label="mean of an epoch")
+    axes.set(xlabel="step", ylabel="loss", title=f"{losses.size:,} steps in one call")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
 def main() -> None:
     x_train, x_test, y_train, y_test = load_data()
     model_key, order_key = jax.random.split(jax.random.key(SEED))
@@ -86,6 +119,10 @@ def main() -> None:
     print(f"{len(losses)} steps in one loop: {seconds:.1f} s, compilation included")
     print(f"mean loss of ten steps: {losses[:10].mean():.3f} first, {losses[-10:].mean():.3f} last")
     print(f"test accuracy: {accuracy(model, x_test, y_test):.1%}")
+
+    OUT.mkdir(parents=True, exist_ok=True)
+    draw(np.asarray(losses), OUT / "one_loop.png")
+    print(f"picture: {OUT / 'one_loop.png'}")
 
 
 if __name__ == "__main__":

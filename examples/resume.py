@@ -7,16 +7,19 @@ with
 
     python examples/resume.py
 
-With SMOKE=1 in the environment it trains for a moment only.
+which leaves `resume.png` in the folder GALLERY_OUT, by default `demo_output/`. With SMOKE=1 in the
+environment it trains for a moment only.
 """
 
+# %%
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import matplotlib as mpl
+import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -24,6 +27,7 @@ import ecliptic as ec
 from ecliptic.serialise import load, load_metadata, save
 
 SMOKE = os.environ.get("SMOKE") == "1"
+OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
 STEPS = 60 if SMOKE else 2000
 EVERY = 20 if SMOKE else 250
 BATCH = 64
@@ -31,7 +35,14 @@ SIZES = {"in_size": 1, "out_size": 1, "width_size": 32, "depth": 2}
 
 optimiser = optax.adamw(1e-2)
 
+# %% [markdown]
+# ## All that a run needs
+#
+# A Module may hold whatever JAX can compute with: another model, the state of an optimiser of
+# optax, a key. A step takes such a run to the next one.
 
+
+# %%
 class Run(ec.Module):
     """A training run between two steps."""
 
@@ -63,39 +74,72 @@ def take_step(run: Run) -> tuple[Run, Float[Array, ""]]:
     return Run(ec.apply_updates(run.model, updates), state, key, run.step + 1), value
 
 
-def train(path: Path, stop: int | None = None) -> tuple[Run, Float[Array, ""]]:
-    """Train to the end; from the file, if there is one. `stop` is where the power fails."""
+# %% [markdown]
+# ## From the file, if there is one
+#
+# `load` needs a skeleton: a run with shapes in place of arrays, which `filter_eval_shape` makes
+# without computing anything. The metadata of the file say how large the model is.
+
+
+# %%
+def train(path: Path, losses: dict[int, float], stop: int | None = None) -> Run:
+    """Train to the end, and note the losses by step. `stop` is where the power fails."""
     if path.exists():
         # The skeleton is built from what the file says about itself; its numbers are replaced.
         run = load(path, ec.filter_eval_shape(start, load_metadata(path).metadata))
         print(f"goes on from step {int(run.step)}")
     else:
         run = start(SIZES)
-    loss: Any = None
     while run.step < STEPS:
         run, loss = take_step(run)
+        losses[int(run.step)] = float(loss)
         if run.step % EVERY == 0:
             save(path, run, metadata=SIZES)
         if run.step == stop:
             raise KeyboardInterrupt
-    return run, loss
+    return run
+
+
+# %%
+def draw(whole: dict[int, float], pieces: list[dict[int, float]], path: Path) -> None:
+    mpl.use("Agg")  # Draws to files, on machines without a screen too.
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
+    axes.semilogy(whole.keys(), whole.values(), color="silver", linewidth=4, label="uninterrupted")
+    for number, piece in enumerate(pieces):
+        steps, losses = np.array(list(piece.items())).T
+        axes.semilogy(steps, losses, color=f"C{number}", linewidth=0.8, label=f"run {number + 1}")
+        if number < len(pieces) - 1:
+            axes.plot(steps[-1], losses[-1], "X", color=f"C{number}", markersize=9)
+    axes.set(xlabel="step", ylabel="loss", title="Interrupted (crosses), and resumed from the file")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, ncols=5, loc="upper right")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        expected, loss = train(Path(folder) / "whole.safetensors")
-        print(f"without interruption: loss {loss:.6f} after {int(expected.step)} steps")
+        whole: dict[int, float] = {}
+        expected = train(Path(folder) / "whole.safetensors", whole)
+        print(f"without interruption: loss {whole[STEPS]:.6f} after {int(expected.step)} steps")
 
         path = Path(folder) / "interrupted.safetensors"
-        for stop in (EVERY // 2, STEPS // 2 + 3, STEPS - 1):
+        pieces: list[dict[int, float]] = []
+        for stop in (EVERY // 2, STEPS // 2 + 3, STEPS - 1, None):
+            pieces.append({})
             try:
-                train(path, stop)
+                run = train(path, pieces[-1], stop)
             except KeyboardInterrupt:
                 print(f"interrupted at step {stop}")
-        run, loss = train(path)
-        print(f"with interruptions: loss {loss:.6f} after {int(run.step)} steps")
+        print(f"with interruptions: loss {pieces[-1][STEPS]:.6f} after {int(run.step)} steps")
         same = ec.tree_equal(run, expected)
         print(f"the same model, optimiser state and key, to the last bit: {bool(same)}")
+
+    OUT.mkdir(parents=True, exist_ok=True)
+    draw(whole, pieces, OUT / "resume.png")
+    print(f"picture: {OUT / 'resume.png'}")
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ def test_it_shows_a_progress_bar(run):
     assert "training: 100%" in run[1].stderr
 
 
-def test_it_draws_the_loss_curve(run):
-    picture = run[0] / "new" / "folder" / "loss.png"
+def test_it_draws_its_training_and_what_it_is_not_sure_of(run):
+    picture = run[0] / "new" / "folder" / "digits.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

@@ -11,15 +11,21 @@ from tests.support.project import ROOT, SRC
 
 pytest.importorskip("sklearn")
 pytest.importorskip("optax")
+pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    environment = {**os.environ, "SMOKE": "1", "PYTHONPATH": str(SRC.parent)}
+    folder = tmp_path_factory.mktemp("one_loop")
+    environment = {
+        **os.environ,
+        "SMOKE": "1",
+        "PYTHONPATH": str(SRC.parent),
+        "GALLERY_OUT": str(folder / "gallery"),
+    }
     # Users run with JAX's default rules.
     for name in ("JAX_NUMPY_DTYPE_PROMOTION", "JAX_NUMPY_RANK_PROMOTION"):
         environment.pop(name, None)
-    folder = tmp_path_factory.mktemp("one_loop")
     result = subprocess.run(
         [sys.executable, str(ROOT / "examples" / "one_loop.py")],
         capture_output=True,
@@ -29,7 +35,8 @@ def run(tmp_path_factory):
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert list(folder.iterdir()) == []
+    assert [path.name for path in folder.iterdir()] == ["gallery"]
+    assert (folder / "gallery" / "one_loop.png").read_bytes().startswith(b"\x89PNG")
     return result
 
 
