@@ -28,7 +28,7 @@ import ecliptic as ec
 
 SMOKE = os.environ.get("SMOKE") == "1"
 OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
-EPOCHS = 3 if SMOKE else 200
+EPOCHS = 3 if SMOKE else 60
 BATCH = 32
 LATENT = 2
 GRID = 12

@@ -27,7 +27,7 @@ import ecliptic as ec
 
 SMOKE = os.environ.get("SMOKE") == "1"
 OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
-EPOCHS = 3 if SMOKE else 30
+EPOCHS = 3 if SMOKE else 12
 BATCH = 32
 SEED = 0
 

@@ -26,8 +26,8 @@ import ecliptic as ec
 
 SMOKE = os.environ.get("SMOKE") == "1"
 OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
-STEPS = 30 if SMOKE else 1500
-BATCH = 8 if SMOKE else 32
+STEPS = 30 if SMOKE else 1000
+BATCH = 8
 CONTEXT = 32 if SMOKE else 64
 WIDTH = 32 if SMOKE else 64
 BLOCKS = 1 if SMOKE else 2

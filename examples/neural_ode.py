@@ -31,7 +31,7 @@ import diffrax  # noqa: E402
 
 SMOKE = os.environ.get("SMOKE") == "1"
 OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
-STEPS = 30 if SMOKE else 2000
+STEPS = 30 if SMOKE else 1500
 BATCH = 32
 WINDOW = 8
 SEED = 0

@@ -28,7 +28,7 @@ import ecliptic as ec
 
 SMOKE = os.environ.get("SMOKE") == "1"
 OUT = Path(os.environ.get("GALLERY_OUT", "demo_output"))
-EPOCHS = 6 if SMOKE else 60
+EPOCHS = 6 if SMOKE else 30
 BATCH = 32
 HIDDEN = 64
 SEED = 0

@@ -29,7 +29,7 @@ from pathlib import Path  # noqa: E402
 # Not prose.
 Path(os.environ["GALLERY_OUT"], "point.png").write_bytes(b"")
 print("\\x1b[1mdrawn\\x1b[0m", Path(os.environ["GALLERY_OUT"], "point.png"))
-print(os.environ["SMOKE"])
+print(os.environ.get("SMOKE"))
 '''
 
 
@@ -47,7 +47,18 @@ def test_the_parts_of_an_example(script):
     assert example.cells[2][1].startswith("# Not prose.")
 
 
-def test_what_an_example_prints_and_leaves(script, tmp_path):
+@pytest.mark.parametrize("smoke", [None, "1"])
+def test_an_example_is_run_in_full_unless_the_build_is_a_smoke_test(
+    script, tmp_path, monkeypatch, smoke
+):
+    monkeypatch.delenv("SMOKE", raising=False)
+    if smoke:
+        monkeypatch.setenv("SMOKE", smoke)
+    assert gallery.run(script, tmp_path / "kept").printed.endswith(f"\n{smoke}")
+
+
+def test_what_an_example_prints_and_leaves(script, tmp_path, monkeypatch):
+    monkeypatch.setenv("SMOKE", "1")
     result = gallery.run(script, tmp_path / "kept")
     assert result == gallery.Result("drawn point.png\n1", ("point.png",))
     assert (tmp_path / "kept" / "point.png").exists()
