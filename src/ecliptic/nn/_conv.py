@@ -137,9 +137,10 @@ class Conv(Module):
             padding = ((0, 0),) * self.num_spatial_dims
         if not isinstance(padding, str):
             check_room(x.shape, window, padding, name)
+        elif self.padding_mode != "ZEROS" or all([isinstance(n, int) for n in x.shape]):
+            # (JAX knows these words too, for sizes that are symbols, and takes longer.)
+            padding = _same(x.shape[1:], window, self.stride, padding)
         if self.padding_mode != "ZEROS":
-            if isinstance(padding, str):
-                padding = _same(x.shape[1:], window, self.stride, padding)
             x = jnp.pad(x, ((0, 0), *padding), mode=PADDING_MODES[self.padding_mode])
             padding = "VALID"
         return convolve(self, x, padding, stride=self.stride)
@@ -194,7 +195,7 @@ def convolve(
         dtype = jnp.result_type(x, weight)
         x, weight = x.astype(dtype), weight.astype(dtype)
     y = lax.conv_general_dilated(
-        lax.expand_dims(x, (0,)),
+        lax.broadcast_in_dim(x, (1, *x.shape), tuple(range(1, x.ndim + 1))),
         weight,
         window_strides=stride,
         padding=padding,

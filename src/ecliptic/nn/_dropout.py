@@ -106,6 +106,16 @@ class Dropout(Module):
         if _is_number(self.p, 1):
             # Dividing by 1 - p would make the gradient NaN.
             return jnp.zeros_like(x)
+        if (
+            isinstance(self.p, int | float)
+            and isinstance(x, jax.Array)
+            and jnp.issubdtype(x.dtype, jnp.inexact)
+        ):
+            # (Traced in half the time of what follows.)
+            share = 1 - self.p
+            mask = jax.random.bernoulli(key, share, x.shape)
+            zeros = jax.lax.broadcast(x.dtype.type(0), x.shape)
+            return jax.lax.select(mask, jax.lax.div(x, x.dtype.type(share)), zeros)
         kept: Any = 1 - jax.lax.stop_gradient(self.p)
         mask = jax.random.bernoulli(key, kept, jnp.shape(x))
         if hasattr(self.p, "dtype"):

@@ -14,6 +14,8 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
 
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+
 
 def default_dtype(dtype: Any, layer: str) -> np.dtype[Any]:
     """The dtype of a layer's arrays: the given one, or JAX's default for floating point.
@@ -30,7 +32,7 @@ def default_dtype(dtype: Any, layer: str) -> np.dtype[Any]:
         LayerArgumentError: the dtype is neither floating nor complex.
     """
     if dtype is None:
-        return jnp.result_type(float)
+        return _DOUBLE if jax.config.jax_enable_x64 else _SINGLE  # pyright: ignore[reportAttributeAccessIssue]
     if not jnp.issubdtype(dtype, jnp.inexact):
         raise LayerArgumentError(
             f"`{layer}` got dtype={dtype!r}, but its weights must be of a floating or complex "

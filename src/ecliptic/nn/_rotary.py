@@ -98,7 +98,8 @@ class RotaryPositionalEmbedding(Module):
         Returns:
             The cosines and the sines of the angles, each of shape `(end, embedding_size / 2)`.
         """
-        cosines, sines = _tables(embedding_size, end, float(theta), np.dtype(dtype))
+        dtype = np.dtype(dtype)
+        cosines, sines = _tables(embedding_size, end, float(theta), dtype, dtype)
         return jnp.asarray(cosines), jnp.asarray(sines)
 
     def __call__(
@@ -126,12 +127,12 @@ class RotaryPositionalEmbedding(Module):
                 f"sequence of shape (seq_length, {size}); got x of shape {tuple(shape)}."
                 f"{vmap_hint(shape, (None, size))}"
             )
-        cosines, sines = _tables(size, shape[0], self.theta, self.dtype)
         x = jnp.asarray(x)
         output = precision_of(x.dtype).output
         computed = at_least_single(x.dtype, self.dtype)
         first, second = lax.split(convert(x, computed), (size // 2, size // 2), axis=1)
-        cosines, sines = jnp.asarray(cosines, computed), jnp.asarray(sines, computed)
+        tables = _tables(size, shape[0], self.theta, self.dtype, computed)
+        cosines, sines = [jnp.asarray(table) for table in tables]
         turned = [
             lax.sub(lax.mul(first, cosines), lax.mul(second, sines)),
             lax.add(lax.mul(second, cosines), lax.mul(first, sines)),
@@ -143,10 +144,16 @@ class RotaryPositionalEmbedding(Module):
 # arrays of NumPy: they belong to no device and to no trace.
 @functools.lru_cache(maxsize=64)
 def _tables(
-    embedding_size: int, end: int, theta: float, dtype: np.dtype[Any]
+    embedding_size: int,
+    end: int,
+    theta: float,
+    dtype: np.dtype[Any],
+    computed: np.dtype[Any],
 ) -> tuple[np.ndarray, np.ndarray]:
     exponents = np.arange(0, embedding_size, 2) / max(embedding_size, 1)
     angles = np.outer(np.arange(end), theta**-exponents)
-    cosines, sines = np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+    # Rounded to the dtype of the tables first, and brought to that of the computation here, where
+    # it is done once, and not in every trace.
+    cosines, sines = [f(angles).astype(dtype).astype(computed) for f in (np.cos, np.sin)]
     cosines.flags.writeable = sines.flags.writeable = False
     return cosines, sines

@@ -2,12 +2,14 @@
 
 from typing import Any, Generic, TypeVar
 
+import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
 from ecliptic.module import Module, field
-from ecliptic.nn._precision import at_least_single, squares
+from ecliptic.nn._precision import at_least_single, convert, squares
 from ecliptic.tree import tree_at
 
 _Layer = TypeVar("_Layer")
@@ -19,17 +21,26 @@ class _Norm(Module):
     axis: int | None = field(static=True)
 
     def __call__(self, weight: Array) -> Array:
-        wide = weight.astype(at_least_single(weight.dtype))
-        kept = None if self.axis is None else self.axis % weight.ndim
-        axes = tuple(i for i in range(weight.ndim) if i != kept)
-        total = jnp.sum(squares(wide), axes, keepdims=True)
-        # Zeros are not divided by zero, nor is the root's derivative taken there: they count as of
-        # length 1, so that they stay zeros and can be trained.
-        return jnp.sqrt(jnp.where(total == 0, 1, total)).astype(_real(weight.dtype))
+        weight = jnp.asarray(weight)
+        wide = convert(weight, at_least_single(weight.dtype))
+        kept = () if self.axis is None else (self.axis % weight.ndim,)
+        axes = tuple([i for i in range(weight.ndim) if i not in kept])
+        total = lax.reduce_sum(squares(wide), axes)
+        # Zeros are not divided by zero, nor is the root's derivative infinite there: they count as
+        # of length 1, so that they stay zeros and can be trained.
+        is_zero = lax.eq(total, total.dtype.type(0))
+        norm = lax.sqrt(lax.add(total, convert(is_zero, total.dtype)))
+        shape = tuple([n if i in kept else 1 for i, n in enumerate(weight.shape)])
+        norm = lax.broadcast_in_dim(norm, shape, kept)
+        return convert(norm, jnp.finfo(weight.dtype).dtype)
 
 
-def _real(dtype: Any) -> Any:
-    return jnp.finfo(dtype).dtype
+def _scaled(weight: Any, g: Any, norm: Array) -> Array:
+    """`weight * g / norm`, in the dtype of the weight."""
+    if not (isinstance(g, jax.Array) and g.shape == norm.shape and g.dtype == norm.dtype):
+        return weight * (g / norm).astype(weight.dtype)
+    scale = convert(lax.div(g, norm), weight.dtype)
+    return lax.mul(weight, lax.broadcast_in_dim(scale, weight.shape, tuple(range(weight.ndim))))
 
 
 class WeightNorm(Module, Generic[_Layer]):
@@ -100,10 +111,8 @@ class WeightNorm(Module, Generic[_Layer]):
             The output of the layer.
         """
         weight = getattr(self.layer, self.weight_name)
-        scale = (self.g / self._norm(weight)).astype(weight.dtype)
-        layer: Any = tree_at(
-            lambda layer: getattr(layer, self.weight_name), self.layer, weight * scale
-        )
+        scaled = _scaled(weight, self.g, self._norm(weight))
+        layer: Any = tree_at(lambda layer: getattr(layer, self.weight_name), self.layer, scaled)
         return layer(x, *args) if key is None else layer(x, *args, key=key)
 
 
