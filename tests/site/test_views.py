@@ -70,6 +70,15 @@ def test_a_table_folds_and_unfolds(table, watched):
     assert weight.is_visible()
 
 
+def test_a_row_of_an_array_is_one_line(table):
+    heights = table.locator(".row").evaluate_all(
+        "rows => rows.map(row => [row.textContent, row.getBoundingClientRect().height])"
+    )
+    line = next(height for text, height in heights if "layers[0].bias" in text)
+    weights = [height for text, height in heights if ".weight" in text]
+    assert weights == [line, line]
+
+
 def test_a_table_copies_a_path(table):
     row = table.locator(".row", has_text="layers[0].weight").first
     row.hover()

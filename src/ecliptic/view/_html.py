@@ -31,11 +31,12 @@ _STYLE = """
 .ecliptic-summary .row > span { white-space: normal; overflow-wrap: anywhere }
 .ecliptic-summary .row > .right { text-align: right }
 .ecliptic-summary .heading { font-weight: bold; border-bottom: 1px solid currentcolor }
+.ecliptic-summary .path { position: relative }
 .ecliptic-summary .path::before { content: "\\00a0\\00a0" }
 .ecliptic-summary summary .path::before { content: "▸\\00a0" }
 .ecliptic-summary details[open] > summary .path::before { content: "▾\\00a0" }
 .ecliptic-summary button {
-  all: unset; cursor: copy; opacity: 0; padding: 0 0.5ch;
+  all: unset; position: absolute; cursor: copy; opacity: 0; padding: 0 0.5ch;
 }
 .ecliptic-summary .row:hover button, .ecliptic-summary button:focus { opacity: 1 }
 """
@@ -84,7 +85,8 @@ def folding_table(
 def _columns(heading: Sequence[str], rows: Sequence[Sequence[str]], levels: Sequence[int]) -> str:
     # Each row is a grid by itself: of one width, since all of them are as wide as the longest text.
     widths = [max(len(row[i]) for row in (heading, *rows)) for i in range(len(heading))]
-    widths[0] = max(len(row[0]) + 2 * level for row, level in zip(rows, levels, strict=True)) + 5
+    paths = [len(row[0]) + 2 * level for row, level in zip(rows, levels, strict=True)]
+    widths[0] = max(paths) + _MARKER + _COPY
     return " ".join(f"{min(width, _WIDEST)}ch" for width in widths)
 
 
@@ -98,6 +100,9 @@ def _line(row: Sequence[str], right: Sequence[bool], level: int, css: str) -> st
 
 
 _WIDEST = 60
+# What stands beside a path. (A button has no place in the text: it would begin a line of its own.)
+_MARKER = 2
+_COPY = 5
 _RIGHT = ' class="right"'
 # The text of the cell is the path. A click on the button does not fold the row.
 _BUTTON = (

@@ -1,6 +1,7 @@
 """`tree_summary`: a model as a table, compared with counts by hand."""
 
 import io
+import re
 import threading
 
 import equinox
@@ -330,3 +331,12 @@ def test_html_folds_below_the_depth_and_escapes():
     assert html.count("</details>") == 4
     assert "&#x27;&lt;b&gt;&#x27;" in html
     assert "http" not in html
+
+
+def test_html_has_room_for_the_longest_path_with_its_triangle_and_button():
+    html = tree_summary(nn.MLP(2, 1, 8, 1, key=KEY))._repr_html_()
+    width = int(re.search(r"--columns: (\d+)ch", html)[1])
+    indent = 2 * 2  # a leaf of a layer of the model
+    assert width >= len("▸ ") + indent + len("model.layers[0].weight") + len(" copy")
+    # Where there is no room (the column is as wide as it may be), a button begins no line.
+    assert re.search(r"\.ecliptic-summary button \{\s+all: unset; position: absolute", html)
