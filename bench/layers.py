@@ -36,7 +36,8 @@ class Layer:
 
     Attributes:
         name: The line in the table.
-        make: Builds the layer, or whatever holds it, from a library.
+        make: Builds the layer from a library; or a tuple of the layer and of what it is called
+            with beside the inputs, a state for instance.
         shapes: The shapes of the inputs for one example.
         call: Calls the layer for one example, or for a batch if it is `whole`.
         batch: How many examples a run computes.
@@ -80,13 +81,18 @@ class Direction(Protocol):
 
 def program(layer: Layer, name: str) -> Program:
     """The layer of a library, with the arrays of Ecliptic's."""
-    leaves, structure = jax.tree.flatten(layer.make(library(name)))
+    made = layer.make(library(name))
+    leaves, structure = jax.tree.flatten(made)
+    own = len(jax.tree.leaves(made[0] if isinstance(made, tuple) else made))
     given = jax.tree.leaves(layer.make(library(ECLIPTIC)))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
     arrays = [leaf for leaf in given if isinstance(leaf, jax.Array)]
     if [leaves[i].shape for i in places] != [array.shape for array in arrays]:
         raise ValueError(f"{layer.name}: the arrays of {name} are others than Ecliptic's.")
-    learnt = [jnp.issubdtype(array.dtype, jnp.inexact) for array in arrays]
+    learnt = [
+        place < own and jnp.issubdtype(array.dtype, jnp.inexact)
+        for place, array in zip(places, arrays, strict=True)
+    ]
 
     def function(some: Sequence[Any], others: Sequence[Any], *inputs: Any) -> Any:
         first, second = iter(some), iter(others)

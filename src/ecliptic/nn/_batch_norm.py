@@ -62,10 +62,20 @@ class BatchNorm(StatefulLayer):
 
     Inference before any training takes mean and variance as 0 and 1 in both modes.
 
+    **The first steps of `mode="batch"`.** The division corrects the mean exactly: it started at 0.
+    The variance started at 1, and what is left of that is divided as well, so that inference sees a
+    variance that is too large by `momentum**n / (1 - momentum**n)`: by 99 after one batch, by 0.58
+    after a hundred and by 0.007 after five hundred, with the default momentum. Outputs are too
+    small until then. This is kept as it is because programs and saved states of Equinox count on
+    these numbers; training does not see them. To use a model after a few steps, take a smaller
+    momentum (0.9, PyTorch's default, is off by 0.00003 after a hundred batches) or `mode="ema"`,
+    which starts with the first batch.
+
     With the same weight and bias, `mode="batch"` agrees with PyTorch's layer in training, where
     `momentum` is one minus PyTorch's. PyTorch's running variance is the unbiased one, `n / (n - 1)`
-    times as large for `n` numbers a channel, and it does not divide by `1 - momentum**n`: to load
-    its averages for inference, set the `batch_counter` in the state to a large number.
+    times as large for `n` numbers a channel, and it does not divide by `1 - momentum**n`. So
+    inference agrees with PyTorch's after many batches, and at once for averages that were loaded
+    from there, if the `batch_counter` in the state is set to a large number.
 
     Args:
         input_size: the number of channels.

@@ -141,7 +141,8 @@ class Conv(Module):
             # (JAX knows these words too, for sizes that are symbols, and takes longer.)
             padding = _same(x.shape[1:], window, self.stride, padding)
         if self.padding_mode != "ZEROS":
-            x = jnp.pad(x, ((0, 0), *padding), mode=PADDING_MODES[self.padding_mode])
+            pads: Any = ((0, 0), *padding)
+            x = jnp.pad(x, pads, mode=PADDING_MODES[self.padding_mode])
             padding = "VALID"
         return convolve(self, x, padding, stride=self.stride)
 

@@ -118,6 +118,17 @@ def test_inference_uses_the_running_averages_of_any_batch(mode):
     assert same is state
 
 
+@pytest.mark.parametrize("batches", [1, 3])
+def test_in_the_first_steps_of_mode_batch_inference_sees_too_large_a_variance(batches):
+    norm, state = make(1, mode="batch", momentum=0.5, channelwise_affine=False)
+    for _ in range(batches):
+        # mean 1 and variance 4
+        _, state = call(norm, jnp.array([[-1.0], [3.0]]), state)
+    y, _ = nn.inference_mode(norm)(jnp.array([3.0]), state)
+    left = 0.5**batches
+    np.testing.assert_allclose(y, 2 / np.sqrt(4 + left / (1 - left)), rtol=1e-5)
+
+
 def test_gradients_in_mode_batch_do_not_depend_on_the_momentum():
     x, w = data(6, 3), data(6, 3, seed=1)
 
