@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from bench._measure import Clock, Timed
 from bench._models import ECLIPTIC, EQUINOX, library
@@ -42,6 +43,7 @@ class Layer:
         call: Calls the layer for one example, or for a batch if it is `whole`.
         batch: How many examples a run computes.
         whole: Whether `call` takes a batch as it is, and maps over it by itself.
+        traced: The budget for its traces.
     """
 
     name: str
@@ -50,14 +52,12 @@ class Layer:
     call: Callable[..., Any] = _call
     batch: int = 64
     whole: bool = False
+    traced: str = "layers.trace"
 
     def inputs(self, *batch: int) -> list[jax.Array]:
         """Random inputs for one example, or for a batch."""
-        keys = jax.random.split(jax.random.key(1), len(self.shapes))
-        return [
-            jax.random.normal(key, (*batch, *shape))
-            for key, shape in zip(keys, self.shapes, strict=True)
-        ]
+        draw = np.random.default_rng(1).standard_normal
+        return [jnp.asarray(draw((*batch, *shape), np.float32)) for shape in self.shapes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ def program(layer: Layer, name: str) -> Program:
     made = layer.make(library(name))
     leaves, structure = jax.tree.flatten(made)
     own = len(jax.tree.leaves(made[0] if isinstance(made, tuple) else made))
-    given = jax.tree.leaves(layer.make(library(ECLIPTIC)))
+    given = leaves if name == ECLIPTIC else jax.tree.leaves(layer.make(library(ECLIPTIC)))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
     arrays = [leaf for leaf in given if isinstance(leaf, jax.Array)]
     if [leaves[i].shape for i in places] != [array.shape for array in arrays]:
@@ -128,15 +128,14 @@ def backward(layer: Layer, function: Callable[..., Any], /) -> Callable[..., Any
     return both
 
 
-def compiled(layer: Layer, direction: Direction, name: str) -> tuple[Any, tuple[Any, ...]]:
-    """The compiled program of a library's layer, and its arguments."""
-    it = program(layer, name)
+def compiled(layer: Layer, direction: Direction, it: Program) -> tuple[Any, tuple[Any, ...]]:
+    """The compiled program of a layer, and its arguments."""
     arguments = (*it.arrays, *layer.inputs(layer.batch))
     return jax.jit(direction(layer, it.function)).lower(*arguments).compile(), arguments
 
 
 def _running(layer: Layer, direction: Direction, name: str) -> Clock:
-    run, arguments = compiled(layer, direction, name)
+    run, arguments = compiled(layer, direction, program(layer, name))
     return Timed(lambda: jax.block_until_ready(run(*arguments)))
 
 
@@ -245,13 +244,15 @@ def _spectral_norm(lib: Any) -> Any:
     return lib.nn.make_with_state(make)()
 
 
+OF_JAX = "layers.trace-of-jax"
+
 VECTOR, SIGNAL, IMAGE, VOLUME = (512,), (16, 512), (16, 32, 32), (8, 12, 12, 12)
 
 LAYERS = (
-    Layer("Linear", _keyed("Linear", 512, 512), (VECTOR,)),
+    Layer("Linear", _keyed("Linear", 512, 512), (VECTOR,), traced=OF_JAX),
     Layer("MLP", _keyed("MLP", 256, 256, 256, 3), ((256,),)),
     Layer("MLP, scan", _keyed("MLP", 256, 256, 256, 3, scan=True), ((256,),)),
-    Layer("Sequential", _sequential, ((256,),)),
+    Layer("Sequential", _sequential, ((256,),), traced=OF_JAX),
     Layer("Shared", _tied, ((256,),), _call_tied),
     Layer("Conv1d", _keyed("Conv1d", 16, 16, 5, padding=2), (SIGNAL,), batch=16),
     Layer("Conv2d", _keyed("Conv2d", 16, 16, 3, padding="same"), (IMAGE,), batch=8),
@@ -370,7 +371,7 @@ def _rows(layer: Layer) -> tuple[Row, ...]:
     return (
         _against_equinox(f"run {layer.name}", "layers.run", running(forward)),
         _against_equinox(f"run {layer.name}, gradient", "layers.run", running(backward)),
-        _against_equinox(f"trace {layer.name}", "layers.trace", partial(_tracing, layer), 10),
+        _against_equinox(f"trace {layer.name}", layer.traced, partial(_tracing, layer), 10),
     )
 
 
