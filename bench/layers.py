@@ -19,7 +19,7 @@ from bench._models import ECLIPTIC, EQUINOX, library
 from bench._row import Row
 
 # There are many rows, which have to be quick.
-REPEATS = 20
+REPEATS = 12
 
 # The time to begin and end a trace is that of JAX, and a network has many layers.
 LAYERS_A_TRACE = 16
@@ -371,7 +371,7 @@ def _rows(layer: Layer) -> tuple[Row, ...]:
     return (
         _against_equinox(f"run {layer.name}", "layers.run", running(forward)),
         _against_equinox(f"run {layer.name}, gradient", "layers.run", running(backward)),
-        _against_equinox(f"trace {layer.name}", layer.traced, partial(_tracing, layer), 10),
+        _against_equinox(f"trace {layer.name}", layer.traced, partial(_tracing, layer), 6),
     )
 
 
