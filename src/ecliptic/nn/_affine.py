@@ -1,8 +1,7 @@
 """Products and sums of arrays, as the layers compute them.
 
-The operators of JAX's arrays promote, which is most of their cost in a trace. What is here calls
-`jax.lax` where there is nothing to promote, and the operators otherwise: then they promote, or
-refuse to, and types of users that stand for a weight have their say.
+What is here calls `jax.lax` where there is nothing to promote, and the operators otherwise: then
+they promote, or refuse to, and types of users that stand for a weight have their say.
 """
 
 from typing import Any
@@ -12,7 +11,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array
 
+from ecliptic.nn._traced import traced_once
 
+
+@traced_once()
 def affine(weight: Any, x: Any, bias: Any) -> Array:
     """`weight @ x + bias`.
 

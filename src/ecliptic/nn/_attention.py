@@ -13,6 +13,7 @@ from ecliptic.errors import LayerArgumentError, ShapeError
 from ecliptic.nn._check import shape_of
 from ecliptic.nn._dropout import Dropout
 from ecliptic.nn._precision import at_least_single, convert
+from ecliptic.nn._traced import traced_once
 
 
 def dot_product_attention_weights(
@@ -152,6 +153,7 @@ def _leave_to_jax(query: Array, key: Array, value: Array) -> bool:
     )
 
 
+@traced_once()
 def _weights(query: Array, key: Array, mask: Array | None) -> Array:
     """The weights of all heads, of shape `(num_heads, q_seq, kv_seq)`."""
     dtype, wide = query.dtype, at_least_single(query.dtype, key.dtype)

@@ -11,6 +11,7 @@ from jaxtyping import Array, PRNGKeyArray
 from ecliptic.module import Module, field
 from ecliptic.nn._check import check_size
 from ecliptic.nn._random import default_dtype, uniform_pair
+from ecliptic.nn._traced import traced_once
 from ecliptic.nn._window import (
     PADDING_MODES,
     Pairs,
@@ -189,7 +190,21 @@ def convolve(
     Returns:
         The output of the layer.
     """
-    weight, bias = layer.weight, layer.bias
+    how = (padding, stride, input_dilation, layer.dilation, layer.groups)
+    return _convolved(*how, x, layer.weight, layer.bias)
+
+
+@traced_once(5)
+def _convolved(
+    padding: str | Pairs,
+    stride: tuple[int, ...],
+    input_dilation: tuple[int, ...] | None,
+    dilation: tuple[int, ...],
+    groups: int,
+    x: Array,
+    weight: Array,
+    bias: Array | None,
+) -> Array:
     if x.dtype != weight.dtype:
         # A product of the two would promote, or raise if the rules are strict: a convolution
         # does not.
@@ -201,8 +216,8 @@ def convolve(
         window_strides=stride,
         padding=padding,
         lhs_dilation=input_dilation,
-        rhs_dilation=layer.dilation,
-        feature_group_count=layer.groups,
+        rhs_dilation=dilation,
+        feature_group_count=groups,
     )
     y = lax.squeeze(y, (0,))
     if bias is None:

@@ -21,6 +21,7 @@ from ecliptic.nn._normalise import (
 from ecliptic.nn._precision import convert, squares
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._stateful import ABSENT
+from ecliptic.nn._traced import traced_once
 
 
 class GroupNorm(Module):
@@ -113,21 +114,8 @@ class GroupNorm(Module):
         shape = tuple(shape_of(x))
         if not shape or shape[0] % self.groups != 0 or self.channels not in (None, shape[0]):
             raise self._wrong_shape(shape)
-        x = jnp.asarray(x)
-        precision = precision_with(x, self.weight, self.bias)
-        y = convert(x, precision.computed)
-        if y.size > 0:
-            y = self._standardise(y)
-        y = convert(scale_and_shift(y, self.weight, self.bias, (0,)), precision.output)
+        y = _normalised(self.groups, self.eps, jnp.asarray(x), self.weight, self.bias)
         return y if state is ABSENT else (y, state)
-
-    def _standardise(self, x: Array) -> Array:
-        # All numbers of a group in one row.
-        rows = jax.lax.reshape(x, (self.groups, x.size // self.groups))
-        rows = jax.lax.sub(rows, spread(mean_over(rows, (1,)), rows))
-        variance = mean_over(squares(rows), (1,))
-        rows = jax.lax.mul(rows, spread(inverse_root(variance, self.eps), rows))
-        return jax.lax.reshape(rows, x.shape)
 
     def _wrong_shape(self, shape: tuple[int, ...]) -> ShapeError:
         channels = f"a multiple of {self.groups}" if self.channels is None else self.channels
@@ -142,3 +130,19 @@ class GroupNorm(Module):
             f"x of shape (channels, ...), where channels is {channels}; got x of shape {shape}."
             f"{hint}"
         )
+
+
+@traced_once(2)
+def _normalised(
+    groups: int, eps: float, x: Array, weight: Array | None, bias: Array | None
+) -> Array:
+    precision = precision_with(x, weight, bias)
+    y = convert(x, precision.computed)
+    if y.size > 0:
+        # All numbers of a group in one row.
+        rows = jax.lax.reshape(y, (groups, y.size // groups))
+        rows = jax.lax.sub(rows, spread(mean_over(rows, (1,)), rows))
+        variance = mean_over(squares(rows), (1,))
+        rows = jax.lax.mul(rows, spread(inverse_root(variance, eps), rows))
+        y = jax.lax.reshape(rows, y.shape)
+    return convert(scale_and_shift(y, weight, bias, (0,)), precision.output)

@@ -12,6 +12,7 @@ from jaxtyping import Array
 from ecliptic.errors import LayerArgumentError
 from ecliptic.nn._check import check_size
 from ecliptic.nn._precision import Precision, convert, precision_of, squares
+from ecliptic.nn._traced import traced_once
 
 
 def check_sizes(shape: int | Sequence[int], name: str, layer: str) -> tuple[int, ...]:
@@ -106,7 +107,13 @@ def normalise(
     Returns:
         An array of the shape of `x`, and of its dtype if that can hold it.
     """
-    x = jnp.asarray(x)
+    return _normalised(eps, centre, jnp.asarray(x), weight, bias)
+
+
+@traced_once(2)
+def _normalised(
+    eps: float, centre: bool, x: Array, weight: Array | None, bias: Array | None
+) -> Array:
     precision = precision_with(x, weight, bias)
     x = convert(x, precision.computed)
     axes = tuple(range(x.ndim))

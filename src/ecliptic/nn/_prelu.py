@@ -12,6 +12,7 @@ from ecliptic.module import Module
 from ecliptic.nn._check import shape_of
 from ecliptic.nn._precision import convert, precision_of
 from ecliptic.nn._random import default_dtype
+from ecliptic.nn._traced import traced_once
 
 
 class PReLU(Module):
@@ -71,16 +72,20 @@ class PReLU(Module):
                 f"got x of shape {tuple(shape)}. For channels that come first, give the slopes a "
                 "shape like (channels, 1, 1)."
             )
-        x = jnp.asarray(x)
-        x = convert(x, precision_of(x.dtype, slope.dtype).output)
-        slope = convert(slope, x.dtype)
-        if slope.ndim > 0:
-            last = tuple(range(x.ndim - slope.ndim, x.ndim))
-            slope = jax.lax.broadcast_in_dim(slope, x.shape, last)
-        sloped = jax.lax.mul(x, slope)
-        if jnp.issubdtype(x.dtype, jnp.complexfloating):
-            return jnp.where(x >= 0, x, sloped)
-        return jax.lax.select(jax.lax.ge(x, x.dtype.type(0)), x, sloped)
+        return _sloped(jnp.asarray(x), slope)
+
+
+@traced_once()
+def _sloped(x: Array, slope: Array) -> Array:
+    x = convert(x, precision_of(x.dtype, slope.dtype).output)
+    slope = convert(slope, x.dtype)
+    if slope.ndim > 0:
+        last = tuple(range(x.ndim - slope.ndim, x.ndim))
+        slope = jax.lax.broadcast_in_dim(slope, x.shape, last)
+    sloped = jax.lax.mul(x, slope)
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        return jnp.where(x >= 0, x, sloped)
+    return jax.lax.select(jax.lax.ge(x, x.dtype.type(0)), x, sloped)
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -15,6 +15,7 @@ from ecliptic.nn._affine import affine, plus, product
 from ecliptic.nn._check import check_size
 from ecliptic.nn._random import default_dtype, uniform
 from ecliptic.nn._shapes import check_shape
+from ecliptic.nn._traced import traced_once
 
 
 class GRUCell(Module):
@@ -105,20 +106,8 @@ class GRUCell(Module):
         """
         _check_input(self, input)
         _check_hidden(self, hidden, "hidden")
-        from_input, from_hidden, hidden, bias_n = _of_one_dtype(
-            affine(self.weight_ih, input, self.bias),
-            product(self.weight_hh, hidden),
-            hidden,
-            self.bias_n,
-        )
-        size = self.hidden_size
-        gates_x, new_x = lax.split(from_input, (2 * size, size))
-        gates_h, new_h = lax.split(from_hidden, (2 * size, size))
-        reset, update = lax.split(lax.logistic(lax.add(gates_x, gates_h)), (size, size))
-        if bias_n is not None:
-            new_h = lax.add(new_h, bias_n)
-        new = lax.tanh(lax.add(new_x, lax.mul(reset, new_h)))
-        return lax.add(new, lax.mul(update, lax.sub(hidden, new)))
+        weights = (self.weight_ih, self.weight_hh, self.bias, self.bias_n)
+        return _gru_step(self.hidden_size, *weights, input, hidden)
 
 
 class LSTMCell(Module):
@@ -217,14 +206,38 @@ class LSTMCell(Module):
             ) from None
         _check_hidden(self, h, "hidden[0]")
         _check_hidden(self, c, "hidden[1]")
-        rows = plus(product(self.weight_ih, input), product(self.weight_hh, h))
-        if self.bias is not None:
-            rows = plus(rows, self.bias)
-        rows, c = _of_one_dtype(rows, c)
-        into, forget, candidate, out = lax.split(rows, (self.hidden_size,) * 4)
-        kept = lax.mul(lax.logistic(forget), c)
-        c = lax.add(kept, lax.mul(lax.logistic(into), lax.tanh(candidate)))
-        return lax.mul(lax.logistic(out), lax.tanh(c)), c
+        weights = (self.weight_ih, self.weight_hh, self.bias)
+        return _lstm_step(self.hidden_size, *weights, input, h, c)
+
+
+@traced_once(1)
+def _gru_step(
+    size: int, weight_ih: Any, weight_hh: Any, bias: Any, bias_n: Any, x: Any, h: Any
+) -> Array:
+    from_input, from_hidden, h, bias_n = _of_one_dtype(
+        affine(weight_ih, x, bias), product(weight_hh, h), h, bias_n
+    )
+    gates_x, new_x = lax.split(from_input, (2 * size, size))
+    gates_h, new_h = lax.split(from_hidden, (2 * size, size))
+    reset, update = lax.split(lax.logistic(lax.add(gates_x, gates_h)), (size, size))
+    if bias_n is not None:
+        new_h = lax.add(new_h, bias_n)
+    new = lax.tanh(lax.add(new_x, lax.mul(reset, new_h)))
+    return lax.add(new, lax.mul(update, lax.sub(h, new)))
+
+
+@traced_once(1)
+def _lstm_step(
+    size: int, weight_ih: Any, weight_hh: Any, bias: Any, x: Any, h: Any, c: Any
+) -> tuple[Array, Array]:
+    rows = plus(product(weight_ih, x), product(weight_hh, h))
+    if bias is not None:
+        rows = plus(rows, bias)
+    rows, c = _of_one_dtype(rows, c)
+    into, forget, candidate, out = lax.split(rows, (size,) * 4)
+    kept = lax.mul(lax.logistic(forget), c)
+    c = lax.add(kept, lax.mul(lax.logistic(into), lax.tanh(candidate)))
+    return lax.mul(lax.logistic(out), lax.tanh(c)), c
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))

@@ -14,6 +14,7 @@ from ecliptic.nn._check import check_size, shape_of
 from ecliptic.nn._precision import at_least_single, convert, precision_of
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._shapes import vmap_hint
+from ecliptic.nn._traced import traced_once
 
 
 def _default_dtype() -> Any:
@@ -128,16 +129,19 @@ class RotaryPositionalEmbedding(Module):
                 f"{vmap_hint(shape, (None, size))}"
             )
         x = jnp.asarray(x)
-        output = precision_of(x.dtype).output
         computed = at_least_single(x.dtype, self.dtype)
-        first, second = lax.split(convert(x, computed), (size // 2, size // 2), axis=1)
         tables = _tables(size, shape[0], self.theta, self.dtype, computed)
-        cosines, sines = [jnp.asarray(table) for table in tables]
-        turned = [
-            lax.sub(lax.mul(first, cosines), lax.mul(second, sines)),
-            lax.add(lax.mul(second, cosines), lax.mul(first, sines)),
-        ]
-        return convert(lax.concatenate(turned, 1), output)
+        return _turned(x, *[jnp.asarray(table) for table in tables])
+
+
+@traced_once()
+def _turned(x: Array, cosines: Array, sines: Array) -> Array:
+    first, second = lax.split(convert(x, cosines.dtype), (x.shape[1] // 2,) * 2, axis=1)
+    turned = [
+        lax.sub(lax.mul(first, cosines), lax.mul(second, sines)),
+        lax.add(lax.mul(second, cosines), lax.mul(first, sines)),
+    ]
+    return convert(lax.concatenate(turned, 1), precision_of(x.dtype).output)
 
 
 # The tables are a function of these arguments and of nothing else, so they may be kept. They are

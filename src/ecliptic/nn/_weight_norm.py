@@ -10,6 +10,7 @@ from jaxtyping import Array, PRNGKeyArray
 from ecliptic.errors import LayerArgumentError
 from ecliptic.module import Module, field
 from ecliptic.nn._precision import at_least_single, convert, squares
+from ecliptic.nn._traced import traced_once
 from ecliptic.tree import tree_at
 
 _Layer = TypeVar("_Layer")
@@ -21,20 +22,25 @@ class _Norm(Module):
     axis: int | None = field(static=True)
 
     def __call__(self, weight: Array) -> Array:
-        weight = jnp.asarray(weight)
-        wide = convert(weight, at_least_single(weight.dtype))
-        kept = () if self.axis is None else (self.axis % weight.ndim,)
-        axes = tuple([i for i in range(weight.ndim) if i not in kept])
-        total = lax.reduce_sum(squares(wide), axes)
-        # Zeros are not divided by zero, nor is the root's derivative infinite there: they count as
-        # of length 1, so that they stay zeros and can be trained.
-        is_zero = lax.eq(total, total.dtype.type(0))
-        norm = lax.sqrt(lax.add(total, convert(is_zero, total.dtype)))
-        shape = tuple([n if i in kept else 1 for i, n in enumerate(weight.shape)])
-        norm = lax.broadcast_in_dim(norm, shape, kept)
-        return convert(norm, jnp.finfo(weight.dtype).dtype)
+        return _length(self.axis, jnp.asarray(weight))
 
 
+@traced_once(1)
+def _length(axis: int | None, weight: Array) -> Array:
+    wide = convert(weight, at_least_single(weight.dtype))
+    kept = () if axis is None else (axis % weight.ndim,)
+    axes = tuple([i for i in range(weight.ndim) if i not in kept])
+    total = lax.reduce_sum(squares(wide), axes)
+    # Zeros are not divided by zero, nor is the root's derivative infinite there: they count as of
+    # length 1, so that they stay zeros and can be trained.
+    is_zero = lax.eq(total, total.dtype.type(0))
+    norm = lax.sqrt(lax.add(total, convert(is_zero, total.dtype)))
+    shape = tuple([n if i in kept else 1 for i, n in enumerate(weight.shape)])
+    norm = lax.broadcast_in_dim(norm, shape, kept)
+    return convert(norm, jnp.finfo(weight.dtype).dtype)
+
+
+@traced_once()
 def _scaled(weight: Any, g: Any, norm: Array) -> Array:
     """`weight * g / norm`, in the dtype of the weight."""
     if not (isinstance(g, jax.Array) and g.shape == norm.shape and g.dtype == norm.dtype):
