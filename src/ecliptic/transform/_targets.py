@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.tree_util import tree_leaves
+from jax.tree_util import all_leaves, tree_leaves
 from jaxtyping import PyTree
 
 from ecliptic.errors import ArgumentError, ArgumentTypeError
@@ -195,7 +195,9 @@ def picked(wrt: Any, tree: PyTree) -> list[bool]:
     """
     if isinstance(wrt, Specification):
         return _by_specification(wrt.spec, tree, wrt.is_leaf)
-    if not callable(wrt):
+    # A mask of a callable tree is of its type, and callable as well.
+    is_mask = type(wrt) is type(tree) and not all_leaves([wrt])
+    if is_mask or not callable(wrt):
         return _by_specification(wrt, tree)
     try:
         answer = wrt(tree)

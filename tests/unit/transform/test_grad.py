@@ -248,6 +248,18 @@ def test_only_arrays_below_a_picked_node_are_differentiated():
     assert found.name is None
 
 
+def test_a_mask_with_the_type_of_a_callable_model_is_no_function():
+    model = ec.nn.Linear(2, 2, key=jax.random.key(0))
+    mask = ec.tree_at(lambda m: m.weight, jax.tree.map(lambda _: False, model), True)
+    loss = lambda model: jnp.sum(model(jnp.ones(2)))
+    gradient = ec.filter_grad(loss, wrt=mask)(model)
+    assert gradient.bias is None
+    assert gradient.weight.tolist() == [[1, 1], [1, 1]]
+    hole = ec.tree_at(lambda m: m.bias, mask, None)
+    with pytest.raises(ec.errors.StructureError, match="bias"):
+        ec.filter_grad(loss, wrt=hole)(model)
+
+
 def test_a_filter_specification_picks_leaves():
     found = filter_grad(square_error, wrt=Line(True, False, False, False))(line(), two())
     assert found.slope == 28.0
