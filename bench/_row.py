@@ -2,8 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from bench._measure import Clock
+from bench._models import ECLIPTIC, EQUINOX
 
 # Builds a contender when its turn comes: a name that is missing fails its own row alone, and a
 # filtered run builds nothing else.
@@ -34,3 +36,24 @@ class Row:
     peers: Mapping[str, Factory] = dataclasses.field(default_factory=dict)
     repeats: int | None = None
     quantity: str = "s"
+
+
+def against_equinox(
+    name: str, budget: str | None, contender: Callable[[str], Clock], repeats: int = 40
+) -> Row:
+    """A row that compares the same thing in both libraries.
+
+    Args:
+        name: The line in the table.
+        budget: The entry of ``budgets.toml``.
+        contender: Builds the clock of a library, given its name.
+        repeats: How many samples to take.
+    """
+    return Row(
+        name,
+        budget=budget,
+        subject=partial(contender, ECLIPTIC),
+        reference=partial(contender, EQUINOX),
+        against="Equinox",
+        repeats=repeats,
+    )

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bench._measure import Clock, Timed
-from bench._models import ECLIPTIC, EQUINOX, library
-from bench._row import Row
+from bench._models import ECLIPTIC, library
+from bench._row import Row, against_equinox
 
 # There are many rows, which have to be quick.
 REPEATS = 12
@@ -353,31 +353,18 @@ def _building(name: str) -> Clock:
     return Timed(lambda: jax.block_until_ready(jax.tree.leaves(nn.Sequential(_model(nn, keys)))))
 
 
-def _against_equinox(
-    name: str, budget: str, contender: Callable[[str], Clock], repeats: int = REPEATS
-) -> Row:
-    return Row(
-        name,
-        budget=budget,
-        subject=partial(contender, ECLIPTIC),
-        reference=partial(contender, EQUINOX),
-        against="Equinox",
-        repeats=repeats,
-    )
-
-
 def _rows(layer: Layer) -> tuple[Row, ...]:
     def running(direction: Direction) -> Callable[[str], Clock]:
         return partial(_running, layer, direction)
 
     return (
-        _against_equinox(f"run {layer.name}", "layers.run", running(forward)),
-        _against_equinox(f"run {layer.name}, gradient", "layers.run", running(backward)),
-        _against_equinox(f"trace {layer.name}", layer.traced, partial(_tracing, layer), 6),
+        against_equinox(f"run {layer.name}", "layers.run", running(forward), REPEATS),
+        against_equinox(f"run {layer.name}, gradient", "layers.run", running(backward), REPEATS),
+        against_equinox(f"trace {layer.name}", layer.traced, partial(_tracing, layer), 6),
     )
 
 
 ROWS = (
-    _against_equinox("build a model of 24 layers", "layers.construction", _building),
+    against_equinox("build a model of 24 layers", "layers.construction", _building, REPEATS),
     *(row for layer in LAYERS for row in _rows(layer)),
 )

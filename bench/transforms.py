@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from bench._measure import Clock, Timed
 from bench._models import ECLIPTIC, EQUINOX, filtered_mlp, flat_forward, flat_mlp, library
-from bench._row import Row
+from bench._row import Row, against_equinox
 
 MEMBERS = 8
 WIDTH = 8
@@ -113,21 +113,8 @@ def _closure_convert(lib: Any, fun: Any, model: Any, x: Any) -> Any:
     return lib.filter_closure_convert(lambda x: fun(model, x), x)
 
 
-def _against_equinox(
-    name: str, budget: str | None, contender: Callable[[str], Clock], repeats: int = 40
-) -> Row:
-    return Row(
-        name,
-        budget=budget,
-        subject=partial(contender, ECLIPTIC),
-        reference=partial(contender, EQUINOX),
-        against="Equinox",
-        repeats=repeats,
-    )
-
-
 ROWS = (
-    _against_equinox("eager filter_vmap of an MLP ensemble", "transforms.vmap", _ensemble),
+    against_equinox("eager filter_vmap of an MLP ensemble", "transforms.vmap", _ensemble),
     Row(
         "trace and lower a step, MLP of 64 layers",
         budget="transforms.trace",
@@ -137,7 +124,7 @@ ROWS = (
         peers={"equinox": partial(_traced_step, EQUINOX)},
         repeats=10,
     ),
-    _against_equinox(
+    against_equinox(
         "trace a gradient, MLP of 64 layers",
         "transforms.trace-gradient",
         _traced_gradient,
@@ -151,13 +138,13 @@ ROWS = (
         against="the same of jax.jit, over a flat list",
         peers={"equinox": partial(_compiled, EQUINOX)},
     ),
-    _against_equinox(
+    against_equinox(
         "filter_make_jaxpr of an MLP", "transforms.jaxpr", partial(_fresh, transform=_make_jaxpr)
     ),
-    _against_equinox(
+    against_equinox(
         "filter_eval_shape of an MLP", "transforms.jaxpr", partial(_fresh, transform=_eval_shape)
     ),
-    _against_equinox(
+    against_equinox(
         "filter_closure_convert of an MLP",
         "transforms.jaxpr",
         partial(_fresh, transform=_closure_convert),
