@@ -55,7 +55,9 @@ it names the page of the family in the documentation. This module imports nothin
 """
 
 import dataclasses
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, TypeVar
+
+_Error = TypeVar("_Error")
 
 
 class EclipticError(Exception):
@@ -64,10 +66,11 @@ class EclipticError(Exception):
     # The page of the family, in the folder `errors` of the documentation.
     _page: ClassVar[str] = "index"
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    # (Not `Self`: checkers at run time look at a method alone.)
+    def __new__(cls: type[_Error], *args: Any, **kwargs: Any) -> _Error:
         """Adds the note, which leaves `str(error)` as it is."""
-        error = super().__new__(cls, *args, **kwargs)
-        error.add_note(f"See errors/{cls._page} in Ecliptic's documentation.")
+        error: Any = Exception.__new__(cls, *args, **kwargs)  # pyright: ignore[reportArgumentType]
+        error.add_note(f"See errors/{error._page} in Ecliptic's documentation.")
         return error
 
 

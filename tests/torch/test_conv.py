@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from ecliptic import nn
-from tests.support.pytorch import agree, as_array, with_arrays
+from tests.torch.compare import agree, as_array, with_arrays
 
 
 def from_torch(weight, groups=1):

@@ -12,7 +12,7 @@ import torch
 
 from ecliptic import nn
 from ecliptic.tree import tree_at
-from tests.support.pytorch import agree, as_array, with_arrays
+from tests.torch.compare import agree, as_array, with_arrays
 
 KEY = jax.random.key(0)
 
