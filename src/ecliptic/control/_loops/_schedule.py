@@ -18,7 +18,7 @@ these rules never come into play.
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -238,14 +238,14 @@ class Taken(NamedTuple):
         return self._replace(number=self.number - (self.latest()[1] >= position).astype(jnp.int32))
 
 
-def entry(array: Array, i: Array) -> Array:
-    """A number in an array; the nearest one if there is none at this place."""
+def entry(array: Array, i: Any) -> Array:
+    """What is at a place of the first axis; the nearest entry if there is none."""
     return jax.lax.dynamic_index_in_dim(array, i, keepdims=False)
 
 
-def with_entry(array: Array, i: Array, value: Array) -> Array:
-    """The array with a number put in."""
-    return jax.lax.dynamic_update_index_in_dim(array, value.astype(array.dtype), i, 0)
+def with_entry(array: Array, i: Any, value: Array) -> Array:
+    """The array with something put in at a place of the first axis."""
+    return jax.lax.dynamic_update_index_in_dim(array, value, i, 0)
 
 
 def offset(segments: Int[Array, ""], slots: Int[Array, ""]) -> Int[Array, ""]:

@@ -11,7 +11,17 @@ from jaxtyping import Array, Int
 from ecliptic.control._loops._buffer import led_through
 from ecliptic.control._loops._loop import Arrays, Loop, close
 from ecliptic.control._loops._pullback import Pullback
-from ecliptic.control._loops._schedule import Plan, Slots, Taken, no_slots, offset, place, plan
+from ecliptic.control._loops._schedule import (
+    Plan,
+    Slots,
+    Taken,
+    entry,
+    no_slots,
+    offset,
+    place,
+    plan,
+    with_entry,
+)
 
 Bind = Callable[[Loop, Arrays, Arrays], Arrays]
 
@@ -91,7 +101,7 @@ def save(bind: Bind, loop: Loop, cut: Plan, consts: Arrays, init: Arrays) -> tup
         if slots is not None:
             slot, slots = place(slots, number)
         slot = jnp.where(active, slot, cut.slots)
-        states = [_put(s, state[i], slot) for s, i in zip(states, rest, strict=True)]
+        states = [with_entry(s, slot, state[i]) for s, i in zip(states, rest, strict=True)]
         _, steps, count, state = repeat(
             bind,
             lambda carry: (carry[0] < cut.stride) & goes_on(carry[1], carry[3]),
@@ -172,14 +182,14 @@ class _Back:
     def covered(self, states: Arrays, carry: Any, active: Any) -> Any:
         """Back through the last segment that is left, if each has its state."""
         left, totals, cts = carry
-        state = [_get(s, left - 1) for s in states]
+        state = [entry(s, left - 1) for s in states]
         return left - 1, *self._segment(left - 1, state, totals, cts, active)
 
     def sparse(self, carry: Any, active: Any) -> Any:
         """Back through the last segment that is left, if its state may have to be found."""
         left, states, slots, totals, cts = carry
         latest, at = slots.latest()
-        state = [_get(s, latest) for s in states]
+        state = [entry(s, latest) for s in states]
 
         def advance(carry: Any, active: Any) -> Any:
             at, state, states, slots = carry
@@ -187,7 +197,7 @@ class _Back:
             state = self._advance(at * self._cut.stride, ahead * self._cut.stride, state, active)
             at = at + ahead
             slot, slots = slots.taken(at, active & (slots.free > 0))
-            states = [_put(s, x, slot) for s, x in zip(states, state, strict=True)]
+            states = [with_entry(s, slot, x) for s, x in zip(states, state, strict=True)]
             return at, state, states, slots
 
         _, state, states, slots = repeat(
@@ -226,7 +236,7 @@ class _Back:
             taken = self._taken(start + done, now)
             state, new = self._pieces.forward(self._consts, self._held, state, taken)
             row = jnp.where(now, done, stride)
-            return done + 1, state, [_put(k, x, row) for k, x in zip(kept, new, strict=True)]
+            return done + 1, state, [with_entry(k, row, x) for k, x in zip(kept, new, strict=True)]
 
         taken = self._taken(start, active)
         described = jax.eval_shape(
@@ -285,11 +295,3 @@ def blank(like: Any, rows: int) -> Any:
     data = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(like.shape, like.dtype))
     words = jnp.zeros((rows, *data.shape), data.dtype)
     return jax.random.wrap_key_data(words, impl=jax.random.key_impl(like))
-
-
-def _put(rows: Any, row: Any, i: Any) -> Any:
-    return jax.lax.dynamic_update_index_in_dim(rows, row, i, 0)
-
-
-def _get(rows: Any, i: Any) -> Any:
-    return jax.lax.dynamic_index_in_dim(rows, i, 0, keepdims=False)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from jax.tree_util import tree_flatten
 
 from ecliptic import _jax
-from ecliptic._jax._define import define, no_tangent
+from ecliptic._jax._define import define
 from ecliptic.primitive._filtered import is_zero
 from ecliptic.tree import is_array
 
@@ -97,8 +97,8 @@ def _value() -> Any:
         where = [at[i] for i in known]
         loop.perturbed(place, where)
         moving = iter(_bind(_tangent(), [tangents[i] for i in known], loop, place, where))
-        out = [next(moving) if i in known else no_tangent(x) for i, x in enumerate(primals)]
-        return _bind(_value(), primals, loop, place, at), out
+        passed = [tangent if is_zero(tangent) else next(moving) for tangent in tangents]
+        return _bind(_value(), primals, loop, place, at), passed
 
     return _identity("observed", jvp, None)
 
