@@ -294,21 +294,16 @@ LAYERS = (
     Layer("LayerNorm", _simple("LayerNorm", 512), (VECTOR,), batch=256),
     Layer("RMSNorm", _simple("RMSNorm", 512), (VECTOR,), batch=256),
     Layer("GroupNorm", _simple("GroupNorm", 4, 16), (IMAGE,), batch=8),
-    Layer(
-        "BatchNorm, batch",
-        _stateful("BatchNorm", 16, BATCH, mode="batch"),
-        (IMAGE,),
-        _batch_norm,
-        batch=8,
-        whole=True,
-    ),
-    Layer(
-        "BatchNorm, ema",
-        _stateful("BatchNorm", 16, BATCH, mode="ema"),
-        (IMAGE,),
-        _batch_norm,
-        batch=8,
-        whole=True,
+    *(
+        Layer(
+            f"BatchNorm, {mode}",
+            _stateful("BatchNorm", 16, BATCH, mode=mode),
+            (IMAGE,),
+            _batch_norm,
+            batch=8,
+            whole=True,
+        )
+        for mode in ("batch", "ema")
     ),
     Layer("WeightNorm", _weight_norm, (VECTOR,)),
     Layer("SpectralNorm", _spectral_norm, (VECTOR,), _with_state),
