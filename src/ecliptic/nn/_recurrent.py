@@ -11,7 +11,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
 from ecliptic.module import Module, field
-from ecliptic.nn._affine import affine, plus, product
+from ecliptic.nn._affine import affine
 from ecliptic.nn._check import check_size
 from ecliptic.nn._random import default_dtype, uniform
 from ecliptic.nn._shapes import check_shape
@@ -215,7 +215,7 @@ def _gru_step(
     size: int, weight_ih: Any, weight_hh: Any, bias: Any, bias_n: Any, x: Any, h: Any
 ) -> Array:
     from_input, from_hidden, h, bias_n = _of_one_dtype(
-        affine(weight_ih, x, bias), product(weight_hh, h), h, bias_n
+        affine(weight_ih, x, bias), weight_hh @ h, h, bias_n
     )
     gates_x, new_x = lax.split(from_input, (2 * size, size))
     gates_h, new_h = lax.split(from_hidden, (2 * size, size))
@@ -230,9 +230,9 @@ def _gru_step(
 def _lstm_step(
     size: int, weight_ih: Any, weight_hh: Any, bias: Any, x: Any, h: Any, c: Any
 ) -> tuple[Array, Array]:
-    rows = plus(product(weight_ih, x), product(weight_hh, h))
+    rows = weight_ih @ x + weight_hh @ h
     if bias is not None:
-        rows = plus(rows, bias)
+        rows = rows + bias
     rows, c = _of_one_dtype(rows, c)
     into, forget, candidate, out = lax.split(rows, (size,) * 4)
     kept = lax.mul(lax.logistic(forget), c)

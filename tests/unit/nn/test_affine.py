@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ecliptic import nn
-from ecliptic.nn._affine import affine, plus, product
+from ecliptic.nn._affine import affine
 from ecliptic.tree import tree_at
 
 MATRIX, VECTOR = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([5.0, 6.0])
@@ -23,18 +23,18 @@ def test_arrays_of_one_dtype_give_what_the_operators_give(dtype):
 @pytest.mark.parametrize("weight", [MATRIX, np.asarray(MATRIX)])
 @pytest.mark.parametrize("x", [VECTOR, np.asarray(VECTOR)])
 def test_arrays_of_numpy_are_taken(weight, x):
-    assert product(weight, x).tolist() == [17.0, 39.0]
+    assert affine(weight, x, None).tolist() == [17.0, 39.0]
 
 
 def test_dtypes_that_do_not_promote_are_refused_as_by_the_operators():
     with pytest.raises(jax.dtypes.TypePromotionError):
-        product(MATRIX, VECTOR.astype(jnp.bfloat16))
+        affine(MATRIX, VECTOR.astype(jnp.bfloat16), None)
     with pytest.raises(jax.dtypes.TypePromotionError):
-        plus(VECTOR, VECTOR.astype(jnp.bfloat16))
+        affine(MATRIX, VECTOR, VECTOR.astype(jnp.bfloat16))
 
 
 def test_a_sum_of_different_shapes_broadcasts():
-    assert plus(VECTOR, jnp.ones(1)).tolist() == [6.0, 7.0]
+    assert affine(MATRIX, VECTOR, jnp.ones(1)).tolist() == [18.0, 40.0]
 
 
 class Doubled:
