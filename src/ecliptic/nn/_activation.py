@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ecliptic.errors import LayerArgumentError
-from ecliptic.module import StaticFunction
+from ecliptic.module import StaticFunction, is_module
+from ecliptic.nn._traced import traced_once
 from ecliptic.tree import combine, is_array, partition
 
 
@@ -39,8 +40,8 @@ def apply_to_units(activation: Callable[[Any], Any], x: Array, name: str) -> Arr
     Raises:
         LayerArgumentError: the activation is not a function from a scalar to a scalar.
     """
-    if _is_elementwise(activation):
-        return activation(x)
+    if is_elementwise(activation):
+        return apply_elementwise(activation, x)
     arrays, rest = partition(activation, is_array)
 
     def one_unit(arrays: Any, x: Array) -> Any:
@@ -62,7 +63,8 @@ def apply_to_units(activation: Callable[[Any], Any], x: Array, name: str) -> Arr
 
 
 # Functions that are known to act on each number of an array by itself. Mapping them over the units
-# would give the same program, after tracing each of them twice.
+# would give the same program, after tracing each of them twice. And as what they compute depends on
+# nothing else, their traces can be kept.
 _ELEMENTWISE = frozenset({
     identity, jax.nn.celu, jax.nn.elu, jax.nn.gelu, jax.nn.hard_sigmoid, jax.nn.hard_silu,
     jax.nn.hard_swish, jax.nn.hard_tanh, jax.nn.leaky_relu, jax.nn.log_sigmoid, jax.nn.mish,
@@ -72,14 +74,23 @@ _ELEMENTWISE = frozenset({
 })  # fmt: skip
 
 
-def _is_elementwise(activation: Any) -> bool:
-    if isinstance(activation, StaticFunction):
-        activation = activation.function
+def is_elementwise(function: Any) -> bool:
+    """Whether a function is known to act on each number of an array by itself."""
+    if is_module(function):
+        if not isinstance(function, StaticFunction):
+            return False
+        function = function.function
     try:
-        return activation in _ELEMENTWISE
+        return function in _ELEMENTWISE
     except TypeError:
-        # No hash: a PyTree with arrays.
+        # No hash: another library's PyTree with arrays.
         return False
+
+
+@traced_once(1)
+def apply_elementwise(function: Callable[[Any], Any], x: Any) -> Any:
+    """Call a function for which `is_elementwise` holds."""
+    return function(x)
 
 
 def _takes_vectors(activation: Callable[[Any], Any], x: Array) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.module import Module
+from ecliptic.nn._activation import apply_elementwise, is_elementwise
 
 
 class Lambda(Module):
@@ -37,4 +38,4 @@ class Lambda(Module):
         Returns:
             What the function returns.
         """
-        return self.fn(x)
+        return apply_elementwise(self.fn, x) if is_elementwise(self.fn) else self.fn(x)

@@ -9,6 +9,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
 from ecliptic.module import field, is_module
+from ecliptic.nn._activation import apply_elementwise, is_elementwise
 from ecliptic.nn._random import split
 from ecliptic.nn._stateful import ABSENT, StatefulLayer
 
@@ -95,6 +96,9 @@ class Sequential(StatefulLayer):
         number = len(self.layers)
         keys = [None] * number if key is None or number == 0 else split(key, number)
         for i, layer in enumerate(self.layers):
+            if not kwargs and is_elementwise(layer):
+                x = apply_elementwise(layer, x)
+                continue
             given = {name: value for name, value in kwargs.items() if _takes(layer, name)}
             if _takes(layer, "key"):
                 given["key"] = keys[i]

@@ -3,7 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from ecliptic import nn
+from ecliptic.nn._activation import _ELEMENTWISE
 from ecliptic.nn._traced import traced_once
 
 X = jnp.arange(3.0)
@@ -45,3 +48,35 @@ def test_what_is_no_array_is_passed_to_the_function_as_it_is():
     value = np.arange(3.0)
     assert scaled(None, value).tolist() == [0, 2, 4]
     assert calls[0][1] is value
+
+
+def _called(layer):
+    return {
+        "Lambda": nn.Lambda(layer),
+        "Sequential": nn.Sequential([layer]),
+        "MLP": nn.MLP(3, 3, 3, 0, final_activation=layer, key=jax.random.key(0)),
+    }
+
+
+@pytest.mark.parametrize("activation", sorted(_ELEMENTWISE, key=lambda f: f.__name__))
+def test_a_known_function_leaves_the_program_that_it_leaves_by_itself(activation):
+    def gradient(function):
+        return jax.make_jaxpr(jax.grad(lambda x: jnp.sum(function(x))))(X)
+
+    for name in ("Lambda", "Sequential"):
+        layer = _called(activation)[name]
+        assert str(jax.make_jaxpr(layer)(X)) == str(jax.make_jaxpr(activation)(X))
+        assert len(gradient(layer).eqns) == len(gradient(activation).eqns)
+
+
+@pytest.mark.parametrize("name", ["Lambda", "Sequential", "MLP"])
+def test_a_function_of_the_users_is_called_whenever_the_layer_is_traced(name):
+    factor = [1.0]
+
+    def scale(x):
+        return x * factor[0]
+
+    layer = _called(scale)[name]
+    first = jax.jit(lambda x: layer(x))(X)
+    factor[0] = 2.0
+    np.testing.assert_allclose(jax.jit(lambda x: layer(x))(X), 2 * first)
