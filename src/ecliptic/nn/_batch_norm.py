@@ -34,6 +34,7 @@ from ecliptic.nn._normalise import (
 from ecliptic.nn._precision import at_least_single, convert, squares
 from ecliptic.nn._random import default_dtype
 from ecliptic.nn._stateful import StatefulLayer
+from ecliptic.nn._traced import traced_once
 from ecliptic.state import State, StateIndex
 
 
@@ -186,8 +187,6 @@ class BatchNorm(StatefulLayer):
         if inference is None:
             inference = self.inference
         x = jnp.asarray(x)
-        precision = precision_with(x, self.weight, self.bias)
-        x = convert(x, precision.computed)
         if isinstance(inference, _jax.Tracer):
             known = self._known_moments(state)
             trained, new = self._train(x, copy.copy(state))
@@ -197,7 +196,7 @@ class BatchNorm(StatefulLayer):
             moments = self._known_moments(state)
         else:
             moments, state = self._train(x, state)
-        return convert(self._normalise(x, moments), precision.output), state
+        return _normalised(self.eps, x, *moments, self.weight, self.bias), state
 
     @property
     def _averages(self) -> Any:
@@ -231,25 +230,14 @@ class BatchNorm(StatefulLayer):
 
     def _moments(self, x: Array) -> _Moments:
         """Mean and variance of each channel over the batch."""
-        axes = tuple(range(1, x.ndim))
         try:
-            mean = lax.pmean(mean_over(x, axes), self.axis_name)
+            return _Moments(*_moments(self.axis_name, x, self.weight, self.bias))
         except NameError as error:
             raise self._no_axis() from error
-        centred = lax.sub(x, spread(mean, x))
-        return _Moments(mean, lax.pmean(mean_over(squares(centred), axes), self.axis_name))
 
     def _mixed(self, past: _Moments, present: _Moments) -> _Moments:
         """The running averages after one more batch."""
-        kept, new = self.momentum, 1 - self.momentum
-        mean, variance = _cast_like(present, past)
-        return _Moments(kept * past.mean + new * mean, kept * past.variance + new * variance)
-
-    def _normalise(self, x: Array, moments: _Moments) -> Array:
-        variance = convert(moments.variance, jnp.finfo(x.dtype).dtype)
-        y = lax.sub(x, spread(moments.mean, x))
-        y = lax.mul(y, spread(inverse_root(variance, self.eps), x))
-        return scale_and_shift(y, self.weight, self.bias, (0,))
+        return _Moments(*_mixed(self.momentum, *past, *_cast_like(present, past)))
 
     def _read(self, state: State) -> _Moments:
         """The running averages in the state."""
@@ -291,6 +279,44 @@ class BatchNorm(StatefulLayer):
             f"name the axis, as in {_how_to_map(self.axis_name)}. Inference needs no batch: switch "
             "the whole model with `inference_mode(model)`."
         )
+
+
+@traced_once(1)
+def _moments(
+    axis_name: Any, x: Array, weight: Array | None, bias: Array | None
+) -> tuple[Array, Array]:
+    """Mean and variance of each channel over the batch."""
+    x = convert(x, precision_with(x, weight, bias).computed)
+    axes = tuple(range(1, x.ndim))
+    mean = lax.pmean(mean_over(x, axes), axis_name)
+    centred = lax.sub(x, spread(mean, x))
+    return mean, lax.pmean(mean_over(squares(centred), axes), axis_name)
+
+
+@traced_once(1)
+def _mixed(
+    momentum: float, mean: Array, variance: Array, new_mean: Array, new_variance: Array
+) -> tuple[Array, Array]:
+    """Two running averages after one more batch."""
+    kept, new = momentum, 1 - momentum
+    return kept * mean + new * new_mean, kept * variance + new * new_variance
+
+
+@traced_once(1)
+def _normalised(
+    eps: float,
+    x: Array,
+    mean: Array,
+    variance: Array,
+    weight: Array | None,
+    bias: Array | None,
+) -> Array:
+    precision = precision_with(x, weight, bias)
+    x = convert(x, precision.computed)
+    variance = convert(variance, jnp.finfo(x.dtype).dtype)
+    y = lax.sub(x, spread(mean, x))
+    y = lax.mul(y, spread(inverse_root(variance, eps), x))
+    return convert(scale_and_shift(y, weight, bias, (0,)), precision.output)
 
 
 def _names(axis_name: Any) -> tuple[Hashable, ...]:

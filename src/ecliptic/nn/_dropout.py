@@ -10,6 +10,7 @@ from jaxtyping import Array, PRNGKeyArray
 from ecliptic import _jax
 from ecliptic.errors import EclipticWarning, LayerArgumentError, MissingKeyError
 from ecliptic.module import Module
+from ecliptic.nn._traced import traced_once
 
 
 class Dropout(Module):
@@ -99,28 +100,25 @@ class Dropout(Module):
                 "`dropout(x, key=key)`, with another key at each call. Inference needs none: "
                 "switch the whole model with `inference_mode(model)`, or pass `inference=True`."
             )
-        dropped = self._drop(x, key)
-        return jnp.where(inference, x, dropped) if traced else dropped
-
-    def _drop(self, x: Array, key: PRNGKeyArray) -> Array:
         if _is_number(self.p, 1):
             # Dividing by 1 - p would make the gradient NaN.
-            return jnp.zeros_like(x)
-        if (
-            isinstance(self.p, int | float)
-            and isinstance(x, jax.Array)
-            and jnp.issubdtype(x.dtype, jnp.inexact)
-        ):
-            # (Traced in half the time of what follows.)
-            share = 1 - self.p
-            mask = jax.random.bernoulli(key, share, x.shape)
-            zeros = jax.lax.broadcast(x.dtype.type(0), x.shape)
-            return jax.lax.select(mask, jax.lax.div(x, x.dtype.type(share)), zeros)
-        kept: Any = 1 - jax.lax.stop_gradient(self.p)
-        mask = jax.random.bernoulli(key, kept, jnp.shape(x))
-        if hasattr(self.p, "dtype"):
-            kept = kept.astype(jnp.result_type(x))
-        return jnp.where(mask, x / kept, 0)
+            dropped = jnp.zeros_like(x)
+        elif isinstance(self.p, int | float):
+            dropped = _drop_number(self.p, x, key)
+        else:
+            dropped = _drop(self.p, x, key)
+        return jnp.where(inference, x, dropped) if traced else dropped
+
+
+def _drop(p: Any, x: Array, key: PRNGKeyArray) -> Array:
+    kept = 1 - jax.lax.stop_gradient(p) if hasattr(p, "dtype") else 1 - p
+    mask = jax.random.bernoulli(key, kept, jnp.shape(x))
+    if hasattr(p, "dtype"):
+        kept = kept.astype(jnp.result_type(x))
+    return jnp.where(mask, x / kept, 0)
+
+
+_drop_number = traced_once(1)(_drop)
 
 
 def _is_number(p: Any, number: int) -> bool:

@@ -1,5 +1,6 @@
 """`SpectralNorm`: keeps the largest singular value of a weight at one."""
 
+import functools
 from typing import Any, Generic, TypeVar
 
 import jax
@@ -11,17 +12,20 @@ from ecliptic import _jax
 from ecliptic.errors import LayerArgumentError
 from ecliptic.module import field
 from ecliptic.nn._check import check_size
+from ecliptic.nn._named_weight import check_weight, with_weight
 from ecliptic.nn._normalise import check_eps
 from ecliptic.nn._precision import at_least_single, squares
 from ecliptic.nn._random import split
 from ecliptic.nn._stateful import StatefulLayer
+from ecliptic.nn._traced import traced_once
 from ecliptic.state import State, StateIndex
-from ecliptic.tree import tree_at
 
 _Layer = TypeVar("_Layer")
 
 # As in PyTorch: so that the first call already finds vectors that are nearly singular.
 _ITERATIONS_AT_FIRST = 15
+
+_UNROLLED = 4
 
 
 class SpectralNorm(StatefulLayer, Generic[_Layer]):
@@ -89,11 +93,11 @@ class SpectralNorm(StatefulLayer, Generic[_Layer]):
         )
         self.eps = check_eps(eps, "SpectralNorm")
         self.inference = inference
-        matrix = self._matrix(_check_weight(layer, weight_name))
+        matrix = _matrix(_check_weight(layer, weight_name))
         u_key, v_key = split(key, 2)
         rows, columns = matrix.shape
         u, v = _normal(u_key, rows, matrix.dtype), _normal(v_key, columns, matrix.dtype)
-        self.uv_index = StateIndex(self._iterated(matrix, u, v, _ITERATIONS_AT_FIRST))
+        self.uv_index = StateIndex(_iterated(_ITERATIONS_AT_FIRST, self.eps, matrix, u, v))
 
     def __call__(
         self,
@@ -117,45 +121,57 @@ class SpectralNorm(StatefulLayer, Generic[_Layer]):
         if inference is None:
             inference = self.inference
         weight = getattr(self.layer, self.weight_name)
-        matrix = self._matrix(weight)
         u, v = known = state.get(self.uv_index)
         if isinstance(inference, _jax.Tracer) or not inference:
-            fixed = lax.stop_gradient(matrix)
-            u, v = self._iterated(fixed, u, v, self.num_power_iterations)
+            fixed = lax.stop_gradient(weight)
+            u, v = _iterated(self.num_power_iterations, self.eps, fixed, u, v)
             if isinstance(inference, _jax.Tracer):
                 u, v = jax.tree.map(lambda a, b: jnp.where(inference, a, b), known, (u, v))
             state = state.set(self.uv_index, (u, v))
         u, v = lax.stop_gradient((u, v))
-        largest = jnp.vdot(u.astype(matrix.dtype), matrix @ v.astype(matrix.dtype))
-        normalised = (weight.astype(matrix.dtype) / largest).astype(weight.dtype)
-        layer: Any = tree_at(lambda layer: getattr(layer, self.weight_name), self.layer, normalised)
+        normalised = _divided(weight, u, v)
+        layer = with_weight(self.layer, self.weight_name, normalised)
         return (layer(x) if key is None else layer(x, key=key)), state
 
-    def _matrix(self, weight: Array) -> Array:
-        wide = weight.astype(at_least_single(weight.dtype))
-        return wide.reshape(weight.shape[0], -1)
 
-    def _iterated(self, matrix: Array, u: Array, v: Array, steps: int) -> tuple[Array, Array]:
-        """Some steps of power iteration."""
-        v = v.astype(matrix.dtype)
-        kinds = (u.dtype, v.dtype)
-        for _ in range(steps):
-            u = self._unit(matrix @ v)
-            v = self._unit(matrix.conj().T @ u)
-        return u.astype(kinds[0]), v.astype(kinds[1])
+def _matrix(weight: Array) -> Array:
+    wide = weight.astype(at_least_single(weight.dtype))
+    return wide.reshape(weight.shape[0], -1)
 
-    def _unit(self, vector: Array) -> Array:
-        length = jnp.sqrt(jnp.sum(squares(vector)))
-        return vector / jnp.maximum(length, self.eps).astype(vector.dtype)
+
+@traced_once(2)
+def _iterated(steps: int, eps: float, weight: Array, u: Array, v: Array) -> tuple[Array, Array]:
+    """Some steps of power iteration."""
+    matrix = _matrix(weight)
+
+    def step(_: Any, uv: tuple[Array, Array]) -> tuple[Array, Array]:
+        u = _unit(matrix @ uv[1], eps)
+        return u, _unit(matrix.conj().T @ u, eps)
+
+    uv = u.astype(matrix.dtype), v.astype(matrix.dtype)
+    # Many steps in a row would take long to compile.
+    if steps > _UNROLLED:
+        new = lax.fori_loop(0, steps, step, uv)
+    else:
+        new = functools.reduce(lambda uv, i: step(i, uv), range(steps), uv)
+    return new[0].astype(u.dtype), new[1].astype(v.dtype)
+
+
+def _unit(vector: Array, eps: float) -> Array:
+    length = jnp.sqrt(jnp.sum(squares(vector)))
+    return vector / jnp.maximum(length, eps).astype(vector.dtype)
+
+
+@traced_once()
+def _divided(weight: Array, u: Array, v: Array) -> Array:
+    """A weight divided by its largest singular value, whose vectors are given."""
+    matrix = _matrix(weight)
+    largest = jnp.vdot(u.astype(matrix.dtype), matrix @ v.astype(matrix.dtype))
+    return (weight.astype(matrix.dtype) / largest).astype(weight.dtype)
 
 
 def _check_weight(layer: Any, name: str) -> Array:
-    weight: Any = getattr(layer, name, None)
-    if not jnp.issubdtype(getattr(weight, "dtype", bool), jnp.inexact):
-        raise LayerArgumentError(
-            f"`SpectralNorm` got weight_name={name!r}, but `{type(layer).__name__}.{name}` is no "
-            f"array of floating-point numbers: it is {weight!r}."
-        )
+    weight = check_weight(layer, name, "SpectralNorm")
     if jnp.ndim(weight) < 2:
         raise LayerArgumentError(
             f"`SpectralNorm` needs a matrix, but `{type(layer).__name__}.{name}` has shape "

@@ -9,9 +9,9 @@ from jaxtyping import Array, PRNGKeyArray
 
 from ecliptic.errors import LayerArgumentError
 from ecliptic.module import Module, field
+from ecliptic.nn._named_weight import check_weight, with_weight
 from ecliptic.nn._precision import at_least_single, convert, squares
 from ecliptic.nn._traced import traced_once
-from ecliptic.tree import tree_at
 
 _Layer = TypeVar("_Layer")
 
@@ -88,12 +88,7 @@ class WeightNorm(Module, Generic[_Layer]):
     _norm: _Norm
 
     def __init__(self, layer: _Layer, weight_name: str = "weight", axis: int | None = 0):
-        weight: Any = getattr(layer, weight_name, None)
-        if not jnp.issubdtype(getattr(weight, "dtype", bool), jnp.inexact):
-            raise LayerArgumentError(
-                f"`WeightNorm` got weight_name={weight_name!r}, but `{type(layer).__name__}."
-                f"{weight_name}` is no array of floating-point numbers: {_described(weight)}."
-            )
+        weight = check_weight(layer, weight_name, "WeightNorm")
         rank = jnp.ndim(weight)
         if axis is not None and not -rank <= axis < rank:
             raise LayerArgumentError(
@@ -118,10 +113,5 @@ class WeightNorm(Module, Generic[_Layer]):
         """
         weight = getattr(self.layer, self.weight_name)
         scaled = _scaled(weight, self.g, self._norm(weight))
-        layer: Any = tree_at(lambda layer: getattr(layer, self.weight_name), self.layer, scaled)
+        layer = with_weight(self.layer, self.weight_name, scaled)
         return layer(x, *args) if key is None else layer(x, *args, key=key)
-
-
-def _described(weight: Any) -> str:
-    dtype = getattr(weight, "dtype", None)
-    return f"{weight!r}" if dtype is None else f"it has dtype {dtype}"
