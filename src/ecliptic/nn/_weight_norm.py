@@ -27,26 +27,38 @@ class _Norm(Module):
 
 @traced_once(1)
 def _length(axis: int | None, weight: Array) -> Array:
+    kept = _kept(axis, weight)
+    shape = tuple([n if i in kept else 1 for i, n in enumerate(weight.shape)])
+    return lax.broadcast_in_dim(_lengths(weight, kept), shape, kept)
+
+
+@traced_once(1)
+def _scaled(axis: int | None, weight: Array, g: Any) -> Array:
+    """`weight * g / norm(weight)`, in the dtype of the weight."""
+    kept = _kept(axis, weight)
+    lengths = _lengths(weight, kept)
+    if isinstance(g, jax.Array) and g.size == lengths.size and g.dtype == lengths.dtype:
+        scale = lax.div(lax.reshape(g, lengths.shape), lengths)
+        return lax.mul(
+            weight, lax.broadcast_in_dim(convert(scale, weight.dtype), weight.shape, kept)
+        )
+    return weight * (g / _length(axis, weight)).astype(weight.dtype)
+
+
+def _kept(axis: int | None, weight: Array) -> tuple[int, ...]:
+    return () if axis is None else (axis % weight.ndim,)
+
+
+def _lengths(weight: Array, kept: tuple[int, ...]) -> Array:
+    """The lengths along all axes but those that are kept."""
     wide = convert(weight, at_least_single(weight.dtype))
-    kept = () if axis is None else (axis % weight.ndim,)
     axes = tuple([i for i in range(weight.ndim) if i not in kept])
     total = lax.reduce_sum(squares(wide), axes)
     # Zeros are not divided by zero, nor is the root's derivative infinite there: they count as of
     # length 1, so that they stay zeros and can be trained.
     is_zero = lax.eq(total, total.dtype.type(0))
     norm = lax.sqrt(lax.add(total, convert(is_zero, total.dtype)))
-    shape = tuple([n if i in kept else 1 for i, n in enumerate(weight.shape)])
-    norm = lax.broadcast_in_dim(norm, shape, kept)
     return convert(norm, jnp.finfo(weight.dtype).dtype)
-
-
-@traced_once()
-def _scaled(weight: Any, g: Any, norm: Array) -> Array:
-    """`weight * g / norm`, in the dtype of the weight."""
-    if not (isinstance(g, jax.Array) and g.shape == norm.shape and g.dtype == norm.dtype):
-        return weight * (g / norm).astype(weight.dtype)
-    scale = convert(lax.div(g, norm), weight.dtype)
-    return lax.mul(weight, lax.broadcast_in_dim(scale, weight.shape, tuple(range(weight.ndim))))
 
 
 class WeightNorm(Module, Generic[_Layer]):
@@ -112,6 +124,6 @@ class WeightNorm(Module, Generic[_Layer]):
             The output of the layer.
         """
         weight = getattr(self.layer, self.weight_name)
-        scaled = _scaled(weight, self.g, self._norm(weight))
+        scaled = _scaled(self.axis, jnp.asarray(weight), self.g)
         layer = with_weight(self.layer, self.weight_name, scaled)
         return layer(x, *args) if key is None else layer(x, *args, key=key)
