@@ -56,6 +56,14 @@ BORROWED: dict[str, Borrowed] = {
     "TypedNdArray": Borrowed(
         "jax._src.literals", "TypedNdArray", "0.7", "literal arrays inside traces are arrays"
     ),
+    "trace_ctx": Borrowed(
+        "jax._src.core", "trace_ctx", "0.4.36",
+        "a check in a loop asks whether it is a part of the program of the loop",
+    ),
+    "DynamicJaxprTrace": Borrowed(
+        "jax._src.interpreters.partial_eval", "DynamicJaxprTrace", "0.4",
+        "the same: it may be a part of a program of its own, which other programs call",
+    ),
     "trace_context": Borrowed(
         "jax._src.config", "trace_context", "0.4.36",
         "an answer is remembered for the options of JAX and the names of axes it was found under",

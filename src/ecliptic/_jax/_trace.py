@@ -1,4 +1,4 @@
-"""Which trace a tracer belongs to.
+"""Which trace a tracer belongs to, and which is under way.
 
 A tracer carries its trace, and a trace its tag; neither attribute is documented. Where they are
 missing, `trace_tag` is None and `is_mapped_by` false, and the mistakes that they would have told
@@ -6,6 +6,8 @@ of are reported later, by JAX.
 """
 
 from typing import Any
+
+from ecliptic import _jax
 
 
 def trace_tag(value: Any) -> Any:
@@ -18,3 +20,22 @@ def is_mapped_by(value: Any, tag: Any) -> bool:
     if tag is None or trace_tag(value) is not tag:
         return False
     return getattr(value, "batch_dim", 0) is not None
+
+
+def current_trace() -> Any:
+    """The trace that the next operation goes to."""
+    return _jax.trace_ctx.trace
+
+
+def is_part_of(trace: Any) -> bool:
+    """Whether what is computed now becomes a part of this trace, possibly differentiated or mapped.
+
+    It is not where another program is being made, of a function under `jax.jit` for instance, even
+    if that program will be called in this one.
+    """
+    here = current_trace()
+    while here is not trace:
+        if here is None or isinstance(here, _jax.DynamicJaxprTrace):
+            return False
+        here = getattr(here, "parent_trace", None)
+    return True

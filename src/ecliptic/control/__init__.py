@@ -18,14 +18,14 @@ from ecliptic.control._scan_trick import scan_trick
 from ecliptic.control._while_loop import filter_fori_loop, filter_while_loop
 
 if TYPE_CHECKING:
-    from ecliptic.control._conditional import maybe_set_p, select_if_vmap_p
+    from ecliptic.primitive._conditional import maybe_set_p, select_if_vmap_p
 
 # Primitives are borrowed from JAX, which must not be a condition of the import.
 __getattr__ = later(
     __name__,
     {
-        "maybe_set_p": "ecliptic.control._conditional",
-        "select_if_vmap_p": "ecliptic.control._conditional",
+        "maybe_set_p": "ecliptic.primitive._conditional",
+        "select_if_vmap_p": "ecliptic.primitive._conditional",
     },
 )
 

@@ -10,6 +10,7 @@ from jaxtyping import ArrayLike, Bool, Int
 from ecliptic.control._carry import Split, branch_wording, with_promotion
 from ecliptic.control._eager import run
 from ecliptic.errors import ArgumentError
+from ecliptic.runtime._active import only_where
 
 _Out = TypeVar("_Out")
 
@@ -67,7 +68,9 @@ def _cond(
     (true_fun, false_fun), (pred, operands) = functions, trees
 
     def select(functions: list[Callable[..., Any]], arrays: list[Any]) -> Any:
-        return jax.lax.cond(pred, *functions, arrays)
+        if_true = only_where(functions[0], lambda _: pred.astype(bool))
+        if_false = only_where(functions[1], lambda _: jnp.logical_not(pred))
+        return jax.lax.cond(pred, if_true, if_false, arrays)
 
     return _branch(
         "filter_cond", {"`true_fun`": true_fun, "`false_fun`": false_fun}, operands, select
@@ -121,7 +124,11 @@ def _switch(
     index, operands = trees
 
     def select(traced: list[Callable[..., Any]], arrays: list[Any]) -> Any:
-        return jax.lax.switch(index, traced, arrays)
+        def chosen(number: int) -> Callable[..., Any]:
+            return lambda _: jnp.clip(index, 0, len(traced) - 1) == number
+
+        branches = [only_where(branch, chosen(i)) for i, branch in enumerate(traced)]
+        return jax.lax.switch(index, branches, arrays)
 
     named = {f"branch {i}": function for i, function in enumerate(functions)}
     return _branch("filter_switch", named, operands, select)

@@ -16,6 +16,7 @@ from ecliptic.control._loops import (
     lax_while_loop,
 )
 from ecliptic.errors import ArgumentError
+from ecliptic.runtime._active import only_where
 from ecliptic.tree import format_path
 
 # How many steps a segment of a bounded loop has at least.
@@ -70,6 +71,7 @@ class WhileKind:
     ) -> list[Any]:
         """Runs a loop over a list of arrays; whatever comes after `buffers` is none."""
         flags = [*buffers, *([False] * (len(init) - len(buffers)))]
+        body = only_where(body, cond)
         if self.name == "checkpointed":
             return checkpointed_while_loop(
                 cond, body, init,
@@ -117,6 +119,7 @@ class ScanKind:
         buffers: Sequence[bool],
     ) -> tuple[list[Any], Any]:
         """Runs a scan over lists of arrays."""
+        step = only_where(step, None)
         if self.name == "checkpointed":
             return checkpointed_scan(
                 step, init, xs, length,

@@ -12,6 +12,7 @@ from ecliptic.control._kind import Lent, WhileKind, buffer_flags, without_buffer
 from ecliptic.control._metered import Measured, measured, while_with_reports, with_more
 from ecliptic.control._progress import AbstractProgress, NoProgress
 from ecliptic.errors import ArgumentError
+from ecliptic.runtime._active import only_where
 
 _Carry = TypeVar("_Carry")
 
@@ -202,13 +203,12 @@ def _fori_loop(
 
     def attempt(promoted: frozenset[int]) -> Any:
         carry = Split(init_val, promoted)
-        last = jax.lax.fori_loop(
-            lower,
-            upper,
-            lambda i, arrays: carry.accept(body_fun(i, carry.enter(arrays)), say),
-            carry.arrays,
-            unroll=unroll,
-        )
+
+        def body(i: Any, arrays: list[Any]) -> list[Any]:
+            return carry.accept(body_fun(i, carry.enter(arrays)), say)
+
+        step = only_where(body, lambda i, arrays: i < upper)
+        last = jax.lax.fori_loop(lower, upper, step, carry.arrays, unroll=unroll)
         carry.finish()
         return carry.merge(last)
 

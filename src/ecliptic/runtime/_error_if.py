@@ -27,6 +27,7 @@ from ecliptic.errors import (
 )
 from ecliptic.module._warning import warn
 from ecliptic.primitive import unvmap_any
+from ecliptic.runtime._active import where_it_counts
 from ecliptic.runtime._mode import Mode, OnError, breakpoint_frames, mode_of
 from ecliptic.runtime._report import CheckReport, user_places
 from ecliptic.transform import tell_failure
@@ -162,7 +163,7 @@ def _checked(x: Any, pred: Any, index: Any, messages: tuple[str, ...], mode: Mod
         )
     elif known and not isinstance(index, _jax.Tracer) and mode != "nan":
         _fail_now(report, pred, index, mode)
-    return stop_if(x, pred, index, report, mode)
+    return stop_if(x, where_it_counts(pred), index, report, mode)
 
 
 def _fail_now(report: CheckReport, pred: Any, index: Any, mode: Mode) -> None:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from ecliptic import _jax
 from ecliptic._jax._define import define, no_tangent
-from ecliptic.primitive import register_impl_finalisation
+from ecliptic.primitive._registry import register_impl_finalisation
 
 
 def _is_zero(value: Any) -> bool:
