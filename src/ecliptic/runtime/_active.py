@@ -9,6 +9,7 @@ Nothing is asked where there is no check, and outside of a batch the compiler le
 
 import contextlib
 import dataclasses
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -63,7 +64,7 @@ def only_where(function: _Function, condition: Callable[..., Any] | None) -> _Fu
         return function
 
     def inside(*args: Any) -> Any:
-        own = () if condition is None else (lambda: condition(*args),)
+        own = () if condition is None else (functools.partial(condition, *args),)
         with _enter(_Scope(current_trace(), (*own, *around))):
             return function(*args)
 
