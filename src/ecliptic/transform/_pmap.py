@@ -28,6 +28,7 @@ from ecliptic.transform._axes import (
     if_array,
     lay,
 )
+from ecliptic.transform._failure import Watch
 from ecliptic.transform._in_axes import arrange
 from ecliptic.transform._memo import Memo, shared_memo
 from ecliptic.transform._pmap_stages import LoweredPmap, Mapped, Prepared, lower
@@ -75,7 +76,7 @@ class _Pmap(AbstractWrapper):
         mapped = self._mapped
         call = mapped.prepare(args, kwargs)
         with mapped.quiet():
-            return mapped.finish(call.program(call.arrays))
+            return mapped.finish(call.run())
 
     def lower(self, /, *args: Any, **kwargs: Any) -> LoweredPmap:
         """Traces and lowers the function; `.compile()` of the result compiles it.
@@ -120,9 +121,11 @@ class _Pmap(AbstractWrapper):
                 for leaf, traced in zip(laid.leaves, is_traced, strict=True)
             ),
         )
-        run = options.programs.get(key, lambda: _compile(laid, is_traced, options, name))
+        program, watch = options.programs.get(
+            key, lambda: (_compile(laid, is_traced, options, name), Watch())
+        )
         arrays = [x for x, traced in zip(laid.leaves, is_traced, strict=True) if traced]
-        return Prepared(key, run, arrays)
+        return Prepared(key, program, watch, arrays)
 
 
 looks_like_wrapped(_Pmap)

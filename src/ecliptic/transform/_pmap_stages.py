@@ -13,6 +13,7 @@ import numpy as np
 from jax.tree_util import tree_map
 
 from ecliptic.errors import ArgumentError
+from ecliptic.transform._failure import Watch, waiting, watching
 from ecliptic.transform._stages import describe_difference
 
 _Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -24,12 +25,19 @@ class Prepared(NamedTuple):
     Args:
         key: what the program is looked up by.
         program: the program, as `jax.pmap` returns it.
+        watch: whether there is a check in it.
         arrays: what it takes.
     """
 
     key: Any
     program: Any
+    watch: Watch
     arrays: list[Any]
+
+    def run(self) -> Any:
+        """Calls the program, which may have to be traced and compiled for that."""
+        with watching(self.watch):
+            return waiting(self.program, self.watch)(self.arrays)
 
 
 class Mapped(NamedTuple):
@@ -59,10 +67,13 @@ class Mapped(NamedTuple):
 
 
 class _Stage:
-    def __init__(self, inner: Any, mapped: Mapped, key: Any, example: _Arguments) -> None:
+    def __init__(
+        self, inner: Any, mapped: Mapped, key: Any, watch: Watch, example: _Arguments
+    ) -> None:
         self._inner = inner
         self._mapped = mapped
         self._key = key
+        self._watch = watch
         self._example = example
 
     def __getattr__(self, name: str) -> Any:
@@ -79,9 +90,9 @@ class LoweredPmap(_Stage):
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> "CompiledPmap":
         """Compiles the program."""
-        with self._mapped.quiet():
+        with self._mapped.quiet(), watching(self._watch):
             inner = self._inner.compile(compiler_options)
-        return CompiledPmap(inner, self._mapped, self._key, self._example)
+        return CompiledPmap(inner, self._mapped, self._key, self._watch, self._example)
 
 
 class CompiledPmap(_Stage):
@@ -104,16 +115,16 @@ class CompiledPmap(_Stage):
                     f"`{mapped.name}` was compiled for other arguments: {difference}. Static "
                     "values are part of a compiled program: compile another one for these."
                 )
-        return mapped.finish(self._inner(call.arrays))
+        return mapped.finish(waiting(self._inner, self._watch)(call.arrays))
 
 
 def lower(mapped: Mapped, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LoweredPmap:
     """Traces and lowers a mapped function, for arrays or for descriptions of them."""
     example = tree_map(_in_place, (args, kwargs))
     call = mapped.prepare(*example)
-    with mapped.quiet():
+    with mapped.quiet(), watching(call.watch):
         inner = call.program.lower(call.arrays)
-    return LoweredPmap(inner, mapped, call.key, example)
+    return LoweredPmap(inner, mapped, call.key, call.watch, example)
 
 
 def _in_place(leaf: Any) -> Any:

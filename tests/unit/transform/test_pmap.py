@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import ecliptic as ec
-from ecliptic.errors import ArgumentError, ArgumentTypeError
+from ecliptic.errors import ArgumentError, ArgumentTypeError, RuntimeCheckError
+from ecliptic.runtime import error_if
 from ecliptic.transform import filter_pmap
 
 A = jnp.arange(8.0).reshape(4, 2)
@@ -249,3 +250,18 @@ def test_the_programs_of_a_callable_tree_are_shared_by_all_its_wrappers():
     filter_pmap(Adds(1), out_axes=1)(A)
     filter_pmap(Adds(2))(A)
     assert len(TRACES) == 3
+
+
+def _checked():
+    return filter_pmap(lambda x: error_if(x, x < 0, "negative") * 2)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_check_fails_with_its_own_error_and_the_program_can_be_called_again(ahead):
+    f = _checked()
+    if ahead:
+        f = f.lower(jnp.arange(4.0)).compile()
+    for _ in range(2):
+        assert f(jnp.arange(4.0)).tolist() == [0, 2, 4, 6]
+        with pytest.raises(RuntimeCheckError, match="^negative"):
+            f(jnp.arange(4.0) - 2)
