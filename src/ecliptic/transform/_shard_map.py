@@ -14,8 +14,10 @@ from jax.sharding import AbstractMesh, Mesh, PartitionSpec
 from jax.tree_util import tree_flatten, tree_flatten_with_path, tree_leaves
 from jaxtyping import PyTree
 
+from ecliptic import _jax
 from ecliptic.errors import ArgumentError, ArgumentTypeError, StructureError
 from ecliptic.module import Static, looks_like_wrapped
+from ecliptic.transform._failure import Watch, waiting, watching
 from ecliptic.transform._static import argument_path
 from ecliptic.transform._targets import positional_parameters
 from ecliptic.transform._wrapper import AbstractWrapper, check_callable, name_of
@@ -51,7 +53,13 @@ class _ShardMap(AbstractWrapper):
     _options: Static[_Options]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return _Mapping(self._fun, self._options.value, args, kwargs).run()
+        mapping = _Mapping(self._fun, self._options.value, args, kwargs)
+        if not _jax.trace_state_clean():
+            return mapping.run()
+        # Each operation is a program of its own, for several devices.
+        watch = Watch()
+        with watching(watch):
+            return waiting(mapping.run, watch)()
 
 
 looks_like_wrapped(_ShardMap)

@@ -10,7 +10,13 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import ecliptic as ec
-from ecliptic.errors import ArgumentError, ArgumentTypeError, StructureError
+from ecliptic.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    RuntimeCheckError,
+    StructureError,
+)
+from ecliptic.runtime import error_if
 from ecliptic.transform import filter_shard_map
 
 X = PartitionSpec("x")
@@ -245,3 +251,15 @@ def test_mistakes(fun, args, options, error, match):
 def test_what_cannot_be_called_is_refused():
     with pytest.raises(ArgumentTypeError, match="`filter_shard_map` needs a callable.*got 3"):
         mapped(3)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, ec.filter_jit])
+def test_a_check_that_fails_on_one_device_does_not_keep_the_others_waiting(transform):
+    def total(x):
+        return jax.lax.psum(error_if(x, x < 0, "negative").sum(), "x")
+
+    f = transform(mapped(total, out_specs=PartitionSpec()))
+    for _ in range(2):
+        assert f(A) == 28
+        with pytest.raises(RuntimeCheckError, match="^negative"):
+            f(A - 1)
