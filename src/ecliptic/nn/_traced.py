@@ -11,7 +11,7 @@ def traced_once(n_static: int = 0) -> Callable[[Callable[..., Any]], Callable[..
     """Decorates a function of arrays, so that JAX keeps its trace, derivative and batched form.
 
     They are looked up by shapes and dtypes, and written into the caller's program operation by
-    operation, as are the functions of `jax.numpy`. This is what makes the gradient of a deep model
+    operation: at once, or since JAX 0.12 when that program is lowered. This is what makes the gradient of a deep model
     quick to trace: without it, JAX works out the derivative of each operation of each layer.
 
     Called with anything else than arrays or `None`, such as a type of a user's that stands for a
