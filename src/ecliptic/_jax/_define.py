@@ -1,9 +1,10 @@
 """How an operation is made known to JAX: one call in place of six registries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax._src import core
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import PartitionSpec
@@ -22,6 +23,9 @@ def define(
 ) -> None:
     """Gives a primitive its rules.
 
+    Where JAX evaluates a program, it passes on the numbers that stand in it as they are, a kind of
+    Python number. The rules get arrays in their place.
+
     Args:
         primitive: the primitive.
         run: what it does, in terms of others.
@@ -37,17 +41,41 @@ def define(
         return jax.jit(lambda *args: run(*args, **params))(*args)
 
     several = primitive.multiple_results
-    primitive.def_impl(outside if eager is None else eager)
+    primitive.def_impl(_with_arrays(outside if eager is None else eager))
     primitive.def_abstract_eval(abstract)
     mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=several))
     if jvp is not None:
-        ad.primitive_jvps[primitive] = jvp
+        ad.primitive_jvps[primitive] = lambda primals, tangents, **params: jvp(
+            _arrays(primals), tangents, **params
+        )
     if transpose is not None:
-        ad.primitive_transposes[primitive] = transpose
+        ad.primitive_transposes[primitive] = lambda cotangents, *args, **params: transpose(
+            cotangents, *_arrays(args), **params
+        )
     if batch is not None:
-        batching.primitive_batchers[primitive] = batch
+        batching.primitive_batchers[primitive] = lambda args, dims, **params: batch(
+            _arrays(args), dims, **params
+        )
     if batch_axis is not None:
-        batching.fancy_primitive_batchers[primitive] = batch_axis
+        batching.fancy_primitive_batchers[primitive] = lambda axis, args, dims, **params: (
+            batch_axis(axis, _arrays(args), dims, **params)
+        )
+
+
+def _with_arrays(rule: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **params: rule(*_arrays(args), **params)
+
+
+def _arrays(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([_array(x) if isinstance(x, _NUMBERS) else x for x in values])
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _array(number: Any) -> Any:
+    aval = jax.typeof(number)
+    return jnp.asarray(number, None if aval.weak_type else aval.dtype)
 
 
 def no_tangent(value: Any) -> Any:

@@ -11,8 +11,9 @@ def traced_once(n_static: int = 0) -> Callable[[Callable[..., Any]], Callable[..
     """Decorates a function of arrays, so that JAX keeps its trace, derivative and batched form.
 
     They are looked up by shapes and dtypes, and written into the caller's program operation by
-    operation: at once, or since JAX 0.12 when that program is lowered. This is what makes the gradient of a deep model
-    quick to trace: without it, JAX works out the derivative of each operation of each layer.
+    operation: at once, or since JAX 0.12 when that program is lowered. This is what makes the
+    gradient of a deep model quick to trace: without it, JAX works out the derivative of each
+    operation of each layer.
 
     Called with anything else than arrays or `None`, such as a type of a user's that stands for a
     weight, the function is just called.

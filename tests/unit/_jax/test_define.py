@@ -57,3 +57,35 @@ def test_what_is_not_differentiated_has_a_zero_of_its_own(double):
 def test_a_batching_rule_is_told_of_its_axis(double):
     assert np.array_equal(jax.vmap(double, axis_name="batch")(jnp.ones(3)), [2, 2, 2])
     assert seen["axis"] == (3, "batch")
+
+
+def test_its_rules_get_arrays_in_place_of_the_numbers_in_a_program():
+    primitive = _jax.Primitive("shaped")
+    shapes = []
+
+    def of(values):
+        shapes.extend([value.shape for value in values])
+
+    def run(x, y):
+        of((x, y))
+        return x * y
+
+    def jvp(primals, tangents):
+        of(primals)
+        return primitive.bind(*primals), _jax.instantiate_zeros(tangents[0]) * primals[1]
+
+    def batch(args, dims):
+        of(args)
+        return primitive.bind(*args), dims[0]
+
+    define(primitive, run, lambda x, y: x, eager=run, jvp=jvp, batch=batch)
+    program = jax.make_jaxpr(lambda x: primitive.bind(x, jnp.asarray(2.0)))(1.0)
+
+    def evaluated(x):
+        return _jax.eval_jaxpr(program.jaxpr, program.consts, x)[0]
+
+    assert evaluated(jnp.array(3.0)) == 6
+    assert jax.jit(evaluated)(3.0) == 6
+    assert jax.jvp(evaluated, (3.0,), (1.0,))[1] == 2
+    assert jax.vmap(evaluated)(jnp.ones(2)).tolist() == [2, 2]
+    assert set(shapes) == {(), (2,)}

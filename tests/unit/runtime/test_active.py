@@ -208,3 +208,34 @@ def test_it_costs_nothing_outside_of_a_batch():
 
     checked = compiled(lambda x: error_if(x, x[0] > 9, "far") + 1)
     assert checked.count("sine(") == compiled(lambda x: x + 1).count("sine(") > 0
+
+
+@pytest.mark.parametrize("inner_kind", ["checkpointed", "bounded"])
+@pytest.mark.parametrize("outer_kind", ["lax", "checkpointed"])
+def test_derivatives_of_loops_in_loops(outer_kind, inner_kind):
+    outer_options = {"kind": outer_kind} if outer_kind == "lax" else KINDS[outer_kind]
+
+    def total(x, stop):
+        def multiply(carry):
+            i, x = carry
+            return i + 1, error_if(x, i == 7, "seven") * 1.5
+
+        def body(carry):
+            i, x = carry
+            _, x = ec.filter_while_loop(
+                lambda carry: carry[0] < 2, multiply, (0, x), **KINDS[inner_kind]
+            )
+            return i + 1, ec.filter_cond(
+                i < stop, lambda x: error_if(x, i == 3, "three"), lambda x: x, x
+            )
+
+        return ec.filter_while_loop(lambda carry: carry[0] < stop, body, (0, x), **outer_options)[1]
+
+    stops = jnp.array([1, 2, 3])
+    expected = [1.5**2, 1.5**4, 1.5**6]
+    first = ec.filter_jit(ec.filter_vmap(jax.jacfwd(total)))
+    np.testing.assert_allclose(first(jnp.ones(3), stops), expected)
+    second = ec.filter_jit(jax.vmap(jax.jacfwd(jax.jacfwd(total))))
+    np.testing.assert_array_equal(second(jnp.ones(3), stops), jnp.zeros(3))
+    with pytest.raises(RuntimeCheckError, match="three"):
+        first(jnp.ones(2), jnp.array([1, 4]))
