@@ -45,7 +45,6 @@ class Layer:
         call: Calls the layer for one example, or for a batch if it is `whole`.
         batch: How many examples a run computes.
         whole: Whether `call` takes a batch as it is, and maps over it by itself.
-        traced: The budget for its traces.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Layer:
     call: Callable[..., Any] = _call
     batch: int = 64
     whole: bool = False
-    traced: str = "layers.trace"
 
     def inputs(self, *batch: int) -> list[jax.Array]:
         """Random inputs for one example, or for a batch."""
@@ -246,15 +244,13 @@ def _spectral_norm(lib: Any) -> Any:
     return lib.nn.make_with_state(make)()
 
 
-OF_JAX = "layers.trace-of-jax"
-
 VECTOR, SIGNAL, IMAGE, VOLUME = (512,), (16, 512), (16, 32, 32), (8, 12, 12, 12)
 
 LAYERS = (
-    Layer("Linear", _keyed("Linear", 512, 512), (VECTOR,), traced=OF_JAX),
+    Layer("Linear", _keyed("Linear", 512, 512), (VECTOR,)),
     Layer("MLP", _keyed("MLP", 256, 256, 256, 3), ((256,),)),
     Layer("MLP, scan", _keyed("MLP", 256, 256, 256, 3, scan=True), ((256,),)),
-    Layer("Sequential", _sequential, ((256,),), traced=OF_JAX),
+    Layer("Sequential", _sequential, ((256,),)),
     Layer("Shared", _tied, ((256,),), _call_tied),
     Layer("Conv1d", _keyed("Conv1d", 16, 16, 5, padding=2), (SIGNAL,), batch=16),
     Layer("Conv2d", _keyed("Conv2d", 16, 16, 3, padding="same"), (IMAGE,), batch=8),
@@ -355,7 +351,7 @@ def _rows(layer: Layer) -> tuple[Row, ...]:
     return (
         against_equinox(f"run {layer.name}", "layers.run", running(forward), REPEATS),
         against_equinox(f"run {layer.name}, gradient", "layers.run", running(backward), REPEATS),
-        against_equinox(f"trace {layer.name}", layer.traced, partial(_tracing, layer), 6),
+        against_equinox(f"trace {layer.name}", "layers.trace", partial(_tracing, layer), 6),
     )
 
 

@@ -103,18 +103,19 @@ class Dropout(Module):
         if _is_number(self.p, 1):
             # Dividing by 1 - p would make the gradient NaN.
             dropped = jnp.zeros_like(x)
-        elif isinstance(self.p, int | float):
-            dropped = _drop_number(self.p, x, key)
+        elif isinstance(self.p, int | float) and isinstance(key, _jax.Tracer):
+            dropped = _drop_number(1 - self.p, x, key)
         else:
-            dropped = _drop(self.p, x, key)
+            # (Outside of a program, each number would have to be compiled.)
+            dropped = _drop(1 - jax.lax.stop_gradient(self.p), x, key)
         return jnp.where(inference, x, dropped) if traced else dropped
 
 
-def _drop(p: Any, x: Array, key: PRNGKeyArray) -> Array:
-    kept = 1 - jax.lax.stop_gradient(p) if hasattr(p, "dtype") else 1 - p
+def _drop(kept: Any, x: Array, key: PRNGKeyArray) -> Array:
+    """Keeps so large a share of the elements."""
     mask = jax.random.bernoulli(key, kept, jnp.shape(x))
-    if hasattr(p, "dtype"):
-        kept = kept.astype(jnp.result_type(x))
+    if hasattr(kept, "dtype") and jnp.issubdtype(jnp.result_type(x), jnp.inexact):
+        kept = jnp.asarray(kept, jnp.result_type(x))
     return jnp.where(mask, x / kept, 0)
 
 
