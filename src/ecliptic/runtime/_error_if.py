@@ -45,7 +45,9 @@ def error_if(x: _T, pred: Bool[ArrayLike, "..."], msg: str, *, on_error: OnError
     Args:
         x: what must not be used if the check fails: any PyTree with an array in it.
         pred: what must not be: a boolean, or an array of them of any shape, none of which may be
-            true. Under `jax.vmap` there may be another one for each element.
+            true. Under `jax.vmap` there may be another one for each element. In a loop or branch of
+            Ecliptic's it counts only for the elements for which that is run, though JAX computes it
+            for all of them.
         msg: what to say.
         on_error: what to do. `"raise"` raises an error; `"breakpoint"` opens a debugger
             ([`jax.debug.breakpoint`](https://docs.jax.dev/en/latest/debugging/index.html)) and
