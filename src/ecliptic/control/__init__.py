@@ -18,7 +18,10 @@ from ecliptic.control._scan_trick import scan_trick
 from ecliptic.control._while_loop import filter_fori_loop, filter_while_loop
 
 if TYPE_CHECKING:
-    from ecliptic.primitive._conditional import maybe_set_p, select_if_vmap_p
+    from typing import Any
+
+    maybe_set_p: Any
+    select_if_vmap_p: Any
 
 # Primitives are borrowed from JAX, which must not be a condition of the import.
 __getattr__ = later(

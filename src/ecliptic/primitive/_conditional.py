@@ -5,6 +5,7 @@ must happen any more, so that each of their operations is one of these two. They
 only where it is needed.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -23,7 +24,9 @@ def _batched(run: Any, args: Any, dims: Any) -> tuple[Any, Any]:
     return jax.vmap(run, in_axes=tuple(dims))(*args), 0
 
 
+@functools.cache
 def _select_primitive() -> Any:
+    """The primitive, made at its first use."""
     primitive = _jax.Primitive("select_if_vmap")
 
     def run(pred: Any, x: Any, y: Any) -> Any:
@@ -65,7 +68,9 @@ def _select_primitive() -> Any:
     return primitive
 
 
+@functools.cache
 def _set_primitive() -> Any:
+    """The primitive, made at its first use."""
     primitive = _jax.Primitive("maybe_set")
     primitive.multiple_results = True
 
@@ -114,17 +119,26 @@ def _set_primitive() -> Any:
     return primitive
 
 
-select_if_vmap_p: Any = _select_primitive()
-"""`select_if_vmap_p.bind(pred, x, y)`: `x`; or where `pred` is mapped by `jax.vmap`, `x` or `y`.
+_PRIMITIVES = {"select_if_vmap_p": _select_primitive, "maybe_set_p": _set_primitive}
 
-For a loop whose predicate is true as long as it runs: only as part of a batch, it may be false.
-`x` and `y` are arrays of one shape and dtype, `pred` is a scalar boolean.
-"""
 
-maybe_set_p: Any = _set_primitive()
-"""`maybe_set_p.bind(pred, array, value, index)`: `[array.at[index].set(value)]` if `pred` is true.
+def __getattr__(name: str) -> Any:
+    """The primitives.
 
-`index` is a scalar integer along the first axis (from the end if negative), `pred` a scalar
-boolean, `value` has the dtype of `array`, and its shape without the first axis. What is not
-written costs nothing; the derivative is as cheap.
-"""
+    `select_if_vmap_p.bind(pred, x, y)` is `x`; or where `pred` is mapped by `jax.vmap`, `x` or `y`.
+    For a loop whose predicate is true as long as it runs: only as part of a batch, it may be false.
+    `x` and `y` are arrays of one shape and dtype, `pred` is a scalar boolean.
+
+    `maybe_set_p.bind(pred, array, value, index)` is `[array.at[index].set(value)]` if `pred` is
+    true. `index` is a scalar integer along the first axis (from the end if negative), `pred` a
+    scalar boolean, `value` has the dtype of `array`, and its shape without the first axis. What is
+    not written costs nothing; the derivative is as cheap.
+    """
+    if name not in _PRIMITIVES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _PRIMITIVES[name]()
+
+
+def select_if_vmap(pred: Any, x: Any, y: Any) -> Any:
+    """What `select_if_vmap_p` does."""
+    return _select_primitive().bind(pred, x, y)

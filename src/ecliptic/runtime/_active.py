@@ -19,6 +19,7 @@ import jax.numpy as jnp
 
 from ecliptic import _jax
 from ecliptic._jax._trace import current_trace, is_part_of
+from ecliptic.primitive._conditional import select_if_vmap
 from ecliptic.runtime._mode import on_error
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -85,11 +86,8 @@ def where_it_counts(pred: Any) -> Any:
     active = scope.decided[here]
     if active is None:
         return pred
-    # (Borrowed from JAX, which must not be a condition of the import.)
-    from ecliptic.primitive._conditional import select_if_vmap_p  # noqa: PLC0415
-
     pred = jnp.asarray(pred)
-    return select_if_vmap_p.bind(active, pred, jnp.zeros_like(pred))
+    return select_if_vmap(active, pred, jnp.zeros_like(pred))
 
 
 def _reached() -> _Scope | None:
