@@ -201,6 +201,11 @@ def _program(
     return program
 
 
+# Once a trace failed, JAX 0.9 traces the function anew at each call with the same shapes. So there no
+# program is tried without a watch, which costs some microseconds a call.
+_TRACES_MAY_FAIL = jax.__version_info__ >= (0, 10)
+
+
 class Program:
     """One compiled function: for one tree, one choice of traced leaves, one set of static leaves.
 
@@ -314,7 +319,9 @@ class Program:
             with watching(self.watch):
                 yield
         finally:
-            if self.watch.found:
+            if not _TRACES_MAY_FAIL:
+                self.run = _unwatched
+            elif self.watch.found:
                 self.run = waiting(self.compiled, self.watch)
             else:
                 self.run = self.compiled if compiles else _unwatched
