@@ -201,8 +201,8 @@ def _program(
     return program
 
 
-# Once a trace failed, JAX 0.9 traces the function anew at each call with the same shapes. So there no
-# program is tried without a watch, which costs some microseconds a call.
+# Once a trace failed, JAX 0.9 traces the function anew at each call with the same shapes. So no
+# program is tried without a watch there, which costs some microseconds a call.
 _TRACES_MAY_FAIL = jax.__version_info__ >= (0, 10)
 
 
