@@ -201,9 +201,9 @@ def _program(
     return program
 
 
-# Once a trace failed, JAX 0.9 traces the function anew at each call with the same shapes. So no
+# Once a trace failed, JAX 0.9.0 traces the function anew at each call with the same shapes. So no
 # program is tried without a watch there, which costs some microseconds a call.
-_TRACES_MAY_FAIL = jax.__version_info__ >= (0, 10)
+_TRACES_MAY_FAIL = jax.__version_info__ >= (0, 9, 1)
 
 
 class Program:
