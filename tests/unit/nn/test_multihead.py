@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ecliptic import nn
 from ecliptic.errors import EclipticWarning, LayerArgumentError, MissingKeyError, ShapeError
 from ecliptic.tree import is_array, partition, tree_at
+from tests.support.operations import operations
 
 KEY = jax.random.key(0)
 Q, KV = jax.random.normal(KEY, (3, 4)), jax.random.normal(jax.random.key(1), (5, 4))
@@ -93,8 +94,8 @@ def test_the_attention_of_jax_is_used_off_the_cpu_and_gives_the_same(monkeypatch
 
 
 def test_a_softmax_of_half_precision_is_computed_in_single():
-    jaxpr = jax.make_jaxpr(_attention(dtype=jnp.bfloat16).__call__)(*[Q.astype(jnp.bfloat16)] * 3)
-    exponentials = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "exp"]
+    eqns = operations(_attention(dtype=jnp.bfloat16).__call__, *[Q.astype(jnp.bfloat16)] * 3)
+    exponentials = [eqn for eqn in eqns if eqn.primitive.name == "exp"]
     assert [eqn.invars[0].aval.dtype for eqn in exponentials] == [jnp.float32]
 
 
