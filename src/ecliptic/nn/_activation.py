@@ -40,6 +40,8 @@ def apply_to_units(activation: Callable[[Any], Any], x: Array, name: str) -> Arr
     Raises:
         LayerArgumentError: the activation is not a function from a scalar to a scalar.
     """
+    if activation is identity:
+        return x
     if is_elementwise(activation):
         return apply_elementwise(activation, x)
     arrays, rest = partition(activation, is_array)
