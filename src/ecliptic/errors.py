@@ -26,7 +26,7 @@ EclipticError
 │   └── NonBatchableError     (ValueError)  `jax.vmap`
 ├── ControlError              a loop or a branch got something that it cannot use
 │   └── CarryError            (TypeError)   a step or a branch changed what has to stay
-├── RuntimeCheckError         (RuntimeError)  an `error_if` found something while a program ran
+├── RuntimeCheckError         (jax.errors.JaxRuntimeError)  an `error_if` found something
 │   └── TracetimeCheckError   the same, found before the program ran
 ├── StateError                a state, or what is put into it, cannot be used
 │   ├── OldStateError         (ValueError)  a state was used after a newer one was made of it
@@ -49,13 +49,16 @@ EclipticWarning               (UserWarning) a probable mistake that still has a 
 └── LargeConstantWarning      large arrays become constants of a compiled program
 ```
 
-Each class that has a built-in counterpart derives from it too, so `except ValueError` works as
-it does elsewhere in the field. Each exception has a note, shown under the message in a traceback:
-it names the page of the family in the documentation. This module imports nothing of Ecliptic.
+Each class that has a counterpart, built in or JAX's, derives from it too, so `except ValueError`
+works as it does elsewhere in the field. Each exception has a note, shown under the message in a
+traceback: it names the page of the family in the documentation. This module imports nothing of
+Ecliptic.
 """
 
 import dataclasses
 from typing import Any, ClassVar, TypeVar
+
+from jax.errors import JaxRuntimeError
 
 _Error = TypeVar("_Error")
 
@@ -180,8 +183,12 @@ class CarryError(ControlError, TypeError):
     """A step of a loop, or a branch, changed what has to stay as it is."""
 
 
-class RuntimeCheckError(EclipticError, RuntimeError):
-    """An `error_if` in a program found what it looks for."""
+class RuntimeCheckError(EclipticError, JaxRuntimeError):
+    """An `error_if` in a program found what it looks for.
+
+    JAX's own class for an error of a program is a base, so `except jax.errors.JaxRuntimeError`
+    finds it, too.
+    """
 
     _page = "runtime-checks"
 

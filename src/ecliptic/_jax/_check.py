@@ -9,7 +9,9 @@ Why not `jax.pure_callback`: it writes each exception to JAX's log before it let
 """
 
 import functools
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -47,6 +49,10 @@ class Report(Protocol):
         ...
 
 
+# The function that a program calls.
+_ON_HOST = "_primitive.<locals>.lower.<locals>.on_host"
+
+
 def tell(bad: Any, index: Any, report: Report) -> Any:
     """Calls the host, which raises if any of the booleans is true.
 
@@ -60,6 +66,19 @@ def tell(bad: Any, index: Any, report: Report) -> Any:
         report: what the host does.
     """
     return _primitive().bind(bad, index, report=report, mapped=0)
+
+
+def caller_of_program() -> FrameType | None:
+    """Called on the host for a check: the frame of Python that called the program.
+
+    None if the program does not run in the thread that called it, or not now.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_qualname != _ON_HOST:
+        frame = frame.f_back
+    # (Between them is JAX's own function around ours.)
+    around = None if frame is None else frame.f_back
+    return None if around is None else around.f_back
 
 
 def unknown_true() -> Any:

@@ -61,8 +61,10 @@ def error_if(x: _T, pred: Bool[ArrayLike, "..."], msg: str, *, on_error: OnError
 
     Raises:
         RuntimeCheckError: if `pred` is true; from a call of a function that `filter_jit` compiled,
-            and outside of any program. Under a plain `jax.jit` JAX raises an error of its own with
-            the same text in it; see [`converted_errors`][ecliptic.runtime.converted_errors].
+            and outside of any program. Under a plain `jax.jit` as well, there or where the result
+            is waited for; but on Python 3.11 JAX raises an error of its own with the same text in
+            it, if it runs the program in another thread: see
+            [`converted_errors`][ecliptic.runtime.converted_errors].
         TracetimeCheckError: a subclass of it, if `pred` is known to be true while the program is
             traced.
         ArgumentTypeError: if `pred` holds no booleans, or `msg` is no string.

@@ -8,6 +8,8 @@ programs, and fails on the host, in a thread of the device's choosing; whoever c
   in that time says so (`check_compiled`). A program with a check waits for its result.
 - A check that fails leaves its error under a number, and raises that error with the number at its
   end. XLA makes a text of it, of which the number leads back to the error.
+- Whoever waits for a program asks for the error. Where nobody does, as under a plain `jax.jit`, it
+  is put in the place of JAX's when that is raised (`_conversion.py`).
 - In a program for several devices an error of one lets the others wait for it, until XLA ends the
   process. So a check does not raise there, if there is a watch to leave the error with; the program
   goes on with zeros in place of what was checked, and the error is raised after its end.
@@ -23,9 +25,12 @@ from typing import Any
 
 import jax
 
+from ecliptic._jax._check import caller_of_program
 from ecliptic.errors import RuntimeCheckError
+from ecliptic.transform._conversion import convert
 
-# Of how many failures the error is kept until somebody asks. Under a plain `jax.jit` nobody does.
+# Of how many failures the error is kept. Who waits for a program asks once; who does not may get
+# the same error again each time that a result is read.
 _MAX_KEPT = 256
 
 _MARK = re.compile(r"\[runtime check (\d+)\]")
@@ -105,9 +110,11 @@ def check_compiled(*, several: bool) -> Callable[[RuntimeCheckError], None]:
     Returns:
         What takes the error where the check fails.
     """
+    if not _open.watches:
+        return _raise_unwatched
     for watch in _open.watches:
         watch.found = True
-    if not several or not _open.watches:
+    if not several:
         return _raise_in_program
     watch = _open.watches[-1]
     watch.silent = True
@@ -124,6 +131,25 @@ def _raise_in_program(error: RuntimeCheckError) -> None:
     # A text is all that XLA takes of an error: what is noted has to be a part of it.
     text = "\n".join([str(error), *error.__notes__])
     raise type(error)(f"{text}\n[runtime check {number}]")
+
+
+def _raise_unwatched(error: RuntimeCheckError) -> None:
+    convert(_instead_of, caller_of_program())
+    _raise_in_program(error)
+
+
+def _instead_of(error: BaseException) -> RuntimeCheckError | None:
+    """What is raised in the place of this error; None if it has nothing to do with a check."""
+    # (Asked for errors of all kinds. The text of a class that is not JAX's may be anything.)
+    if type(error) not in _FROM_XLA or not error.args or type(error.args[0]) is not str:
+        return None
+    mark = _MARK.search(error.args[0])
+    kept = None if mark is None else _kept.get(int(mark[1]))
+    if kept is None:
+        return None
+    tell_failure()
+    # A new one each time: an error that was raised holds the frames that it passed.
+    return type(kept)(*kept.args)
 
 
 def failure_of(error: BaseException) -> RuntimeCheckError | None:
@@ -152,8 +178,10 @@ def tell_failure() -> None:
 def converted_errors() -> Iterator[None]:
     """Turns what JAX raises for a failing check into the error of the check.
 
-    For programs that are compiled by a plain `jax.jit`: where a check fails in one, JAX raises an
-    error of its own, with a text of XLA's. Wait for the results inside: it may come only then.
+    For programs that are compiled by a plain `jax.jit`. A check that fails in one raises the error
+    of the check by itself since Python 3.12; on 3.11 only where JAX runs the program in the thread
+    that called it, as small ones on the CPU. Elsewhere JAX raises an error of its own, with a text
+    of XLA's. Wait for the results inside: it may come only then.
 
     Raises:
         RuntimeCheckError: if a check failed inside.
