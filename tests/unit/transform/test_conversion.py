@@ -291,7 +291,11 @@ run(jnp.ones(()))
 
 def _python(code):
     return subprocess.run(
-        [sys.executable, "-c", _ALONE + code], capture_output=True, text=True, check=False
+        [sys.executable, "-c", _ALONE + code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
 
 
