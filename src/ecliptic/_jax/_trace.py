@@ -5,9 +5,14 @@ missing, `trace_tag` is None and `is_mapped_by` false, and the mistakes that the
 of are reported later, by JAX.
 """
 
+import os
+from types import CodeType
 from typing import Any
 
 from ecliptic import _jax
+
+# Where `jax.jit` traces a function.
+_JIT = os.sep + os.path.join("jax", "_src", "pjit.py")
 
 
 def trace_tag(value: Any) -> Any:
@@ -20,6 +25,11 @@ def is_mapped_by(value: Any, tag: Any) -> bool:
     if tag is None or trace_tag(value) is not tag:
         return False
     return getattr(value, "batch_dim", 0) is not None
+
+
+def is_of_jit(code: CodeType) -> bool:
+    """Whether this is code of `jax.jit`, which is on the stack while a function is traced."""
+    return code.co_filename.endswith(_JIT)
 
 
 def current_trace() -> Any:

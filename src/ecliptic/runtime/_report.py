@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ecliptic._jax._trace import is_of_jit
 from ecliptic.errors import RuntimeCheckError
 from ecliptic.transform import check_compiled, tell_failure
 
@@ -51,20 +52,25 @@ class Place(NamedTuple):
 def user_places() -> tuple[Place, ...]:
     """The calls that led here, the last one at the end: those of the user's own program.
 
-    From the function on that `filter_jit` compiles, if there is one.
+    From the function on that `filter_jit` or `jax.jit` compiles, if there is one.
     """
     places: list[Place] = []
+    compiled: int | None = None
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and len(places) < _MAX_FRAMES:
+    while frame is not None:
         code = frame.f_code
         if code.co_filename.endswith(_BOUNDARY):
+            compiled = None
             break
-        if not code.co_filename.startswith(_OWN):
+        if is_of_jit(code):
+            compiled = len(places)
+        elif not code.co_filename.startswith(_OWN):
             places.append(Place(code.co_filename, frame.f_lineno, code.co_name))
             if code.co_name == "<module>":
                 break
         frame = frame.f_back
-    return tuple(reversed(places))
+    # (One that JAX compiles for itself may have no function of the user's in it.)
+    return tuple(reversed(places[: compiled or None][:_MAX_FRAMES]))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,11 +1,19 @@
 """Which trace a tracer belongs to: what the attributes of tracers mean."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import pytest
 
 from ecliptic import _jax
-from ecliptic._jax._trace import current_trace, is_mapped_by, is_part_of, trace_tag
+from ecliptic._jax._trace import (
+    current_trace,
+    is_mapped_by,
+    is_of_jit,
+    is_part_of,
+    trace_tag,
+)
 from tests.support.vmappables import Rows
 
 
@@ -33,6 +41,16 @@ def test_a_value_is_mapped_by_the_vmap_that_made_it():
 
     jax.vmap(outer)(jnp.ones(2))
     assert found == [[True, True, False, False, False]]
+
+
+def test_jax_jit_is_on_the_stack_while_it_traces():
+    def of_jit(x):
+        return [is_of_jit(info.frame.f_code) for info in inspect.stack()]
+
+    seen = []
+    jax.jit(lambda x: seen.extend(of_jit(x)))(jnp.ones(2))
+    assert any(seen)
+    assert not any(of_jit(jnp.ones(2)))
 
 
 def test_nothing_is_mapped_by_an_unknown_vmap():

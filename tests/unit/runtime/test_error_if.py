@@ -153,6 +153,23 @@ def test_the_error_says_where_the_check_stands():
     assert "pytest" not in str(info.value)
 
 
+def _outer(x):
+    return jax.jit(lambda x: total(x) + 1)(x)
+
+
+@pytest.mark.parametrize("function", [total, _outer])
+def test_under_a_plain_jit_it_does_not_say_who_called_first(function):
+    run = jax.jit(lambda x: function(x))
+    run(GOOD)
+    with pytest.raises(RuntimeCheckError) as info:
+        jax.block_until_ready(run(BAD))
+    text = str(info.value)
+    assert text.splitlines()[3].endswith("in <lambda>")
+    assert f"in {function.__name__}\n" in text
+    assert "in positive\n" in text
+    assert "in test_" not in text
+
+
 def test_converted_errors_leaves_others_alone():
     with pytest.raises(ValueError, match="another"), converted_errors():
         raise ValueError("another")
