@@ -29,8 +29,8 @@ from ecliptic._jax._check import caller_of_program
 from ecliptic.errors import RuntimeCheckError
 from ecliptic.transform._conversion import convert
 
-# Of how many failures the error is kept. Who waits for a program asks once; who does not may get
-# the same error again each time that a result is read.
+# Of how many failures the error is kept: where nobody waits for a program, each time that a result
+# is read asks for it again.
 _MAX_KEPT = 256
 
 _MARK = re.compile(r"\[runtime check (\d+)\]")
@@ -143,22 +143,18 @@ def _instead_of(error: BaseException) -> RuntimeCheckError | None:
     # (Asked for errors of all kinds. The text of a class that is not JAX's may be anything.)
     if type(error) not in _FROM_XLA or not error.args or type(error.args[0]) is not str:
         return None
-    mark = _MARK.search(error.args[0])
-    kept = None if mark is None else _kept.get(int(mark[1]))
-    if kept is None:
-        return None
-    tell_failure()
-    # A new one each time: an error that was raised holds the frames that it passed.
-    return type(kept)(*kept.args)
+    failure = failure_of(error)
+    if failure is not None:
+        tell_failure()
+    return failure
 
 
 def failure_of(error: BaseException) -> RuntimeCheckError | None:
     """The error of the check that failed, if this error of JAX comes from one."""
     mark = _MARK.search(str(error))
-    if mark is None:
-        return None
-    with _lock:
-        return _kept.pop(int(mark[1]), None)
+    kept = None if mark is None else _kept.get(int(mark[1]))
+    # A new one each time: an error that was raised holds the frames that it passed.
+    return None if kept is None else type(kept)(*kept.args)
 
 
 def on_failure(hook: Callable[[], None]) -> None:

@@ -94,15 +94,14 @@ def _large():
     return jax.jit(f)
 
 
-def _several_devices():
+def _on_two_devices(x):
     mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
     sharding = NamedSharding(mesh, PartitionSpec("x"))
+    return checked(jax.lax.with_sharding_constraint(jnp.ones(8) * x, sharding))
 
-    def f(x):
-        many = jax.lax.with_sharding_constraint(jnp.ones(8) * x, sharding)
-        return error_if(many, many < 0, "negative")
 
-    return jax.jit(f)
+def _several_devices():
+    return jax.jit(lambda x: _on_two_devices(x))
 
 
 # Programs that JAX may run in other threads.
@@ -130,13 +129,7 @@ def test_the_error_of_a_program_in_another_thread(program, read):
 
 @pytest.mark.skipif(not EVERYWHERE, reason="Python tells of exceptions in one thread only")
 def test_results_that_failed_raise_it_again_and_each_its_own():
-    def f(x, y):
-        mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
-        sharding = NamedSharding(mesh, PartitionSpec("x"))
-        many = jax.lax.with_sharding_constraint(jnp.ones(8) * x, sharding)
-        return error_if(error_if(many, many < 0, "negative"), y, "wrong")
-
-    run = jax.jit(f)
+    run = jax.jit(lambda x, y: error_if(_on_two_devices(x), y, "wrong"))
     first, second = run(BAD, False), run(GOOD, True)
     for _ in range(3):
         with pytest.raises(RuntimeCheckError, match=r"\Awrong\n"):
